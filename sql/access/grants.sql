@@ -1,0 +1,67 @@
+-- Who may do what. Everything is taken away first, so that a grant which left this file leaves the database too.
+revoke all on schema tasker from public;
+revoke all on all tables in schema tasker from public, tasker_client, tasker_worker, tasker_operator, tasker_auditor, tasker_monitor;
+revoke all on all sequences in schema tasker from public;
+revoke all on all functions in schema tasker from public, tasker_client, tasker_worker, tasker_operator, tasker_auditor, tasker_monitor;
+alter default privileges for role tasker_owner revoke execute on functions from public;
+alter default privileges for role tasker_owner in schema tasker revoke all on tables from public;
+
+grant usage on schema tasker to tasker_client, tasker_worker, tasker_operator, tasker_auditor, tasker_monitor;
+
+-- rules are no secret
+grant select on tasker.error_catalogue, tasker.lifecycles, tasker.lifecycle_states, tasker.lifecycle_events,
+                tasker.lifecycle_transitions, tasker.lifecycle_phases, tasker.engine_operations, tasker.guards,
+                tasker.transition_actions, tasker.vocabularies
+  to tasker_client, tasker_worker, tasker_operator, tasker_auditor, tasker_monitor;
+grant execute on function tasker.lifecycle_diagram(text, text), tasker.schema_version(), tasker.clock()
+  to tasker_client, tasker_worker, tasker_operator, tasker_auditor, tasker_monitor;
+
+-- reading work
+grant select on tasker.task_overview, tasker.step_overview, tasker.timeline, tasker.task_namespaces, tasker.named_tasks,
+                tasker.named_steps, tasker.tasks, tasker.workflow_steps, tasker.workflow_step_edges, tasker.task_transitions,
+                tasker.workflow_step_transitions
+  to tasker_client, tasker_operator;
+grant execute on function
+    tasker.task_status(uuid), tasker.explain_task(uuid), tasker.allowed_events(text, uuid), tasker.task_state(uuid),
+    tasker.step_state(uuid), tasker.get_step_readiness_status(uuid, uuid[]), tasker.get_task_execution_context(uuid),
+    tasker.changes_after(text, int), tasker.current_cursor()
+  to tasker_client, tasker_operator, tasker_auditor;
+
+-- clients create
+grant execute on function
+    tasker.register_template(jsonb), tasker.ensure_namespace(text, text), tasker.create_tasks(jsonb),
+    tasker.create_task(text, jsonb, text, text, text, uuid, int, uuid, jsonb, text, boolean),
+    tasker.create_task_from_graph(jsonb, jsonb, text, text, uuid, int, uuid, jsonb, text, boolean),
+    tasker.cancel_task(uuid, text, text)
+  to tasker_client, tasker_operator;
+
+-- workers claim, report and drive
+grant execute on function
+    tasker.register_worker(text, text[], int, text, text[]), tasker.worker_heartbeat(uuid), tasker.shutdown_worker(uuid, text),
+    tasker.claim_steps(uuid, text[], int, interval), tasker.complete_steps(jsonb),
+    tasker.complete_step(uuid, uuid, jsonb, bigint), tasker.fail_step(uuid, uuid, jsonb, text, interval, bigint),
+    tasker.extend_leases(uuid, interval), tasker.held_claims(uuid), tasker.orchestrate(uuid, int), tasker.tick(int),
+    tasker.register_processor(text, interval), tasker.processor_heartbeat(uuid, interval),
+    tasker.transition_task(uuid, text, uuid, jsonb), tasker.transition_with_ownership(uuid, text, text, uuid, jsonb)
+  to tasker_worker, tasker_operator;
+
+-- operators recover
+grant execute on function
+    tasker.give_up_task(uuid, text, text), tasker.resolve_task(uuid, text, text), tasker.reset_task(uuid, text, text),
+    tasker.cancel_step(uuid, text, text), tasker.skip_step(uuid, text, text), tasker.retry_step(uuid, text, text),
+    tasker.reset_step(uuid, text, text), tasker.resolve_step(uuid, text, text, jsonb), tasker.transition_step(uuid, text, jsonb),
+    tasker.define_vocabulary(jsonb), tasker.check_consistency(uuid), tasker.find_stuck(interval),
+    tasker.set_namespace_notifications(text, text)
+  to tasker_operator;
+grant select on tasker.workers, tasker.processors, tasker.step_claims, tasker.timers, tasker.rejected_transitions,
+                tasker.schema_info
+  to tasker_operator, tasker_monitor;
+
+-- auditors read evidence
+grant select on tasker.workflow_step_result_audit, tasker.audit_records, tasker.rejected_transitions, tasker.timeline,
+                tasker.task_transitions, tasker.workflow_step_transitions, tasker.task_overview, tasker.schema_info
+  to tasker_auditor, tasker_operator;
+grant execute on function
+    tasker.get_step_audit_history(uuid, uuid), tasker.get_task_audit_history(uuid), tasker.get_audit_by_worker(uuid, int),
+    tasker.get_audit_by_correlation_id(uuid)
+  to tasker_auditor, tasker_operator, tasker_client;

@@ -1,0 +1,12 @@
+create or replace function tasker.get_task_audit_history(p_task_uuid uuid) returns setof tasker.audit_record
+language sql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select a.*
+    from tasker.audit_records a
+   where a.task_uuid = p_task_uuid
+   order by a.recorded_at desc, a.workflow_step_result_audit_uuid desc
+$$;
+comment on function tasker.get_task_audit_history(uuid) is 'Seed 004: all audit records of a task, newest first.';

@@ -1,0 +1,31 @@
+create or replace function tasker.check_task_current() returns trigger
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_entity uuid;
+begin
+  -- runs after the whole statement: the kernel ends a row and appends its successor in one statement
+  select f.task_uuid
+    into v_entity
+    from flipped f
+   where not exists (select from tasker.task_transitions n where n.task_uuid = f.task_uuid and n.sort_key = f.sort_key + 1)
+   limit 1;
+  if found then
+    perform tasker.raise_error('TK409', format('task %s would be left without a current state', v_entity),
+                               jsonb_build_object('kind', 'task', 'uuid', v_entity),
+                               'most_recent moves to the successor when a transition is appended; never set it by hand.');
+  end if;
+  return null;
+end
+$$;
+comment on function tasker.check_task_current() is 'A row may lose most_recent only to its successor.';
+
+create or replace trigger check_current
+  after update on tasker.task_transitions
+  referencing new table as flipped
+  for each statement execute function tasker.check_task_current();
+comment on trigger check_current on tasker.task_transitions is 'Every entity keeps exactly one current row.';
+
+alter table tasker.task_transitions enable always trigger check_current;

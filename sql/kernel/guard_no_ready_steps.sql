@@ -1,0 +1,5 @@
+create or replace function tasker.guard_no_ready_steps(p_facts tasker.task_facts) returns boolean
+language sql
+immutable
+return (p_facts).ready_steps = 0;
+comment on function tasker.guard_no_ready_steps(tasker.task_facts) is 'No step can be handed out now.';

@@ -1,0 +1,75 @@
+create or replace function tasker.explain_task(p_task_uuid uuid) returns jsonb
+language plpgsql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_task    tasker.task_overview;
+  v_summary text;
+  v_reasons jsonb;
+  v_owner   record;
+begin
+  select * into v_task from tasker.task_status(p_task_uuid);
+
+  select jsonb_agg(jsonb_build_object('step', w.name, 'step_uuid', w.workflow_step_uuid, 'state', w.state, 'why', w.why, 'call', w.call)
+                   order by w.importance, w.ordinal)
+    into v_reasons
+    from (select o.name, o.workflow_step_uuid, o.state, o.ordinal,
+                 case o.phase when 'failed' then 1 when 'cancelled' then 1 when 'waiting_retry' then 2 when 'running' then 3 else 4 end as importance,
+                 case when o.phase = 'failed' then format('failed at attempt %s of %s: %s', o.attempts, o.max_attempts,
+                                                          coalesce(o.last_error ->> 'message', o.last_error::text, 'no error was given'))
+                      when o.phase = 'cancelled' then 'was cancelled, so what depends on it can''t start'
+                      when o.phase = 'waiting_retry' then format('failed at attempt %s of %s and is tried again at %s', o.attempts, o.max_attempts, o.next_retry_at)
+                      when o.phase = 'running' then format('is held by worker %s until %s', o.worker_uuid, o.lease_expires_at)
+                      when o.phase = 'queued' then format('stands in the queue of namespace %s; %s', o.namespace,
+                             case when exists (select from tasker.workers w where w.shut_down_at is null
+                                                and w.last_heartbeat_at > clock_timestamp() - interval '2 minutes'
+                                                and (w.namespaces is null or o.namespace = any (w.namespaces)))
+                                  then 'a worker should take it soon' else 'no worker for it was heard of in the last two minutes' end)
+                      when o.phase in ('reported_success', 'reported_failure') then 'has reported and waits for orchestration'
+                      when o.phase = 'pending' and o.unmet_dependencies > 0 then
+                        format('waits for %s of its dependencies: %s', o.unmet_dependencies,
+                               (select string_agg(d.name || ' (' || d.state || ')', ', ')
+                                  from (select d.name, d.state from tasker.workflow_step_edges e
+                                          join tasker.step_overview d on d.workflow_step_uuid = e.from_step_uuid
+                                          join tasker.workflow_step_transitions c on c.workflow_step_uuid = d.workflow_step_uuid and c.most_recent
+                                          join tasker.lifecycle_states s on s.lifecycle = c.lifecycle and s.state = c.to_state
+                                         where e.to_step_uuid = o.workflow_step_uuid and not s.satisfies_dependencies
+                                         order by d.ordinal limit 5) d))
+                      when o.phase = 'pending' then 'is ready and will be queued when its task moves' end as why,
+                 case when o.phase = 'failed' then format('select tasker.retry_step(%L, p_reason => ''...'', p_requested_by => ''...'')', o.workflow_step_uuid)
+                      when o.phase = 'cancelled' then format('select tasker.give_up_task(%L, p_reason => ''...'', p_requested_by => ''...'')', o.task_uuid)
+                      when o.phase = 'waiting_retry' and o.next_retry_at > tasker.clock()
+                        then format('select tasker.retry_step(%L, p_reason => ''...'', p_requested_by => ''...'')', o.workflow_step_uuid)
+                      when o.phase = 'waiting_retry' then 'select tasker.tick()'
+                      when o.phase = 'running' and o.lease_expires_at <= tasker.clock() then 'select tasker.tick()'
+                      when o.phase = 'queued' then format('pgtasker worker run your_module:worker --namespace %s', o.namespace)
+                      when o.phase in ('reported_success', 'reported_failure') then 'select tasker.orchestrate()' end as call
+            from tasker.step_overview o
+           where o.task_uuid = p_task_uuid
+             and not (o.is_terminal and o.phase in ('succeeded', 'resolved'))
+           order by 4, o.ordinal
+           limit 50) w;
+
+  select p.name, p.lease_expires_at into v_owner
+    from tasker.task_transitions c
+    join tasker.lifecycle_states s on s.lifecycle = c.lifecycle and s.state = c.to_state and s.requires_ownership
+    join tasker.processors p on p.processor_uuid = c.processor_uuid and p.lease_expires_at > tasker.clock()
+   where c.task_uuid = p_task_uuid and c.most_recent;
+
+  v_summary := case
+    when v_task.is_terminal then format('The task ended as %s at %s: %s of %s steps done.', v_task.state, v_task.completed_at,
+                                        v_task.satisfied_steps, v_task.total_steps)
+    when v_task.phase = 'blocked' then format('The task is blocked: %s step(s) failed and nothing that is left can start. Retry or resolve what failed, or resolve or give up the task.', v_task.failed_steps)
+    when v_task.phase = 'pending' then 'The task was created and not started. select tasker.transition_task(task_uuid, ''start'') starts it.'
+    when v_task.in_flight_steps > 0 then format('The task is moving: %s step(s) are queued, running or reported; %s of %s are done.', v_task.in_flight_steps, v_task.satisfied_steps, v_task.total_steps)
+    when v_task.waiting_retry_steps > 0 then format('The task waits for the retry of %s step(s).', v_task.waiting_retry_steps)
+    else 'Nothing is under way. The engine looks at it again at the next tick.' end
+    || case when v_owner.name is not null then format(' Processor %s owns it until %s.', v_owner.name, v_owner.lease_expires_at) else '' end;
+
+  return jsonb_build_object('task_uuid', p_task_uuid, 'state', v_task.state, 'summary', v_summary, 'reasons', coalesce(v_reasons, '[]'));
+end
+$$;
+comment on function tasker.explain_task(uuid) is
+  'Why is the task not further? In words, step by step (up to 50), with the call that would move it.';

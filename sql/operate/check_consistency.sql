@@ -1,0 +1,107 @@
+create or replace function tasker.check_consistency(
+  p_task_uuid uuid default null,
+  out finding       text,
+  out entity_kind   text,
+  out entity_uuid   uuid,
+  out detail        jsonb,
+  out proposed_call text
+) returns setof record
+language sql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  with steps as materialized (
+    select s.*, c.to_state, c.sort_key, c.created_at as state_since, x.phase, x.is_terminal, x.counts_as, x.satisfies_dependencies
+      from tasker.workflow_steps s
+      left join tasker.workflow_step_transitions c on c.workflow_step_uuid = s.workflow_step_uuid and c.most_recent
+      left join tasker.lifecycle_states x on x.lifecycle = c.lifecycle and x.state = c.to_state
+     where p_task_uuid is null or s.task_uuid = p_task_uuid
+  ), tasks as materialized (
+    select t.*, c.to_state, c.sort_key, c.created_at as state_since, x.phase, x.is_terminal, x.satisfies_dependencies
+      from tasker.tasks t
+      left join tasker.task_transitions c on c.task_uuid = t.task_uuid and c.most_recent
+      left join tasker.lifecycle_states x on x.lifecycle = c.lifecycle and x.state = c.to_state
+     where p_task_uuid is null or t.task_uuid = p_task_uuid
+  ), counted as (
+    select s.task_uuid, count(*)::int as total_steps,
+           (count(*) filter (where s.counts_as = 'pending'))::int as pending_steps,
+           (count(*) filter (where s.counts_as = 'in_flight'))::int as in_flight_steps,
+           (count(*) filter (where s.counts_as = 'waiting_retry'))::int as waiting_retry_steps,
+           (count(*) filter (where s.counts_as = 'satisfied'))::int as satisfied_steps,
+           (count(*) filter (where s.counts_as = 'failed'))::int as failed_steps
+      from steps s group by s.task_uuid
+  ), unmet as (
+    select e.to_step_uuid, (count(*) filter (where not p.satisfies_dependencies))::int as unmet
+      from tasker.workflow_step_edges e join steps p on p.workflow_step_uuid = e.from_step_uuid group by e.to_step_uuid
+  )
+  select 'task_without_state', 'task', t.task_uuid, '{}'::jsonb, null::text from tasks t where t.to_state is null
+  union all
+  select 'step_without_state', 'step', s.workflow_step_uuid, '{}', null from steps s where s.to_state is null
+  union all
+  select 'progress_counters_differ', 'task', t.task_uuid,
+         jsonb_build_object('stored', jsonb_build_array(t.pending_steps, t.in_flight_steps, t.waiting_retry_steps, t.satisfied_steps, t.failed_steps, t.total_steps),
+                            'counted', jsonb_build_array(coalesce(c.pending_steps, 0), coalesce(c.in_flight_steps, 0), coalesce(c.waiting_retry_steps, 0),
+                                                         coalesce(c.satisfied_steps, 0), coalesce(c.failed_steps, 0), coalesce(c.total_steps, 0))), null
+    from tasks t left join counted c on c.task_uuid = t.task_uuid
+   where (t.pending_steps, t.in_flight_steps, t.waiting_retry_steps, t.satisfied_steps, t.failed_steps, t.total_steps)
+         is distinct from (coalesce(c.pending_steps, 0), coalesce(c.in_flight_steps, 0), coalesce(c.waiting_retry_steps, 0),
+                           coalesce(c.satisfied_steps, 0), coalesce(c.failed_steps, 0), coalesce(c.total_steps, 0))
+  union all
+  select 'unmet_dependencies_differ', 'step', s.workflow_step_uuid,
+         jsonb_build_object('stored', s.unmet_dependencies, 'counted', coalesce(u.unmet, 0)), null
+    from steps s left join unmet u on u.to_step_uuid = s.workflow_step_uuid
+   where s.unmet_dependencies <> coalesce(u.unmet, 0)
+  union all
+  select 'handed_out_before_dependencies', 'step', s.workflow_step_uuid, jsonb_build_object('state', s.to_state, 'unmet', u.unmet), null
+    from steps s join unmet u on u.to_step_uuid = s.workflow_step_uuid
+   where u.unmet > 0 and s.counts_as in ('in_flight', 'waiting_retry')
+  union all
+  select 'task_ended_well_with_unsatisfied_steps', 'task', t.task_uuid, jsonb_build_object('state', t.to_state), null
+    from tasks t join counted c on c.task_uuid = t.task_uuid
+   where t.phase = 'succeeded' and c.satisfied_steps < c.total_steps
+  union all
+  select 'task_ended_with_steps_under_way', 'task', t.task_uuid, jsonb_build_object('state', t.to_state, 'steps', c.in_flight_steps),
+         format('select tasker.cancel_open_steps(%L, ''{}'')', t.task_uuid)
+    from tasks t join counted c on c.task_uuid = t.task_uuid
+   where t.is_terminal and c.in_flight_steps + c.waiting_retry_steps > 0
+  union all
+  select 'running_without_claim', 'step', s.workflow_step_uuid, jsonb_build_object('state', s.to_state, 'claim_uuid', s.claim_uuid),
+         format('select tasker.transition_step(%L, ''enqueue_for_orchestration'', ''{"success": false, "category": "transient"}'')', s.workflow_step_uuid)
+    from steps s left join tasker.step_claims k on k.claim_uuid = s.claim_uuid
+   where s.phase = 'running' and k.claim_uuid is null and s.attempts > 0
+  union all
+  select 'claimed_but_not_running', 'step', s.workflow_step_uuid, jsonb_build_object('state', s.to_state, 'claim_uuid', s.claim_uuid), null
+    from steps s where s.claim_uuid is not null and s.phase <> 'running'
+  union all
+  select 'waiting_for_retry_without_timer', 'step', s.workflow_step_uuid, '{}',
+         format('select tasker.retry_step(%L, p_reason => ''...'', p_requested_by => ''...'')', s.workflow_step_uuid)
+    from steps s where s.phase = 'waiting_retry'
+     and not exists (select from tasker.timers t where t.workflow_step_uuid = s.workflow_step_uuid and t.sort_key = s.sort_key)
+  union all
+  select 'log_position_missing', 'step', t.workflow_step_uuid, jsonb_build_object('rows', count(*), 'last', max(t.sort_key)), null
+    from tasker.workflow_step_transitions t where p_task_uuid is null or t.task_uuid = p_task_uuid
+   group by t.workflow_step_uuid having count(*) <> max(t.sort_key) or count(*) filter (where t.most_recent) <> 1
+  union all
+  select 'log_position_missing', 'task', t.task_uuid, jsonb_build_object('rows', count(*), 'last', max(t.sort_key)), null
+    from tasker.task_transitions t where p_task_uuid is null or t.task_uuid = p_task_uuid
+   group by t.task_uuid having count(*) <> max(t.sort_key) or count(*) filter (where t.most_recent) <> 1
+  union all
+  select 'result_without_audit', 'step', t.workflow_step_uuid, jsonb_build_object('transition_uuid', t.workflow_step_transition_uuid), null
+    from tasker.workflow_step_transitions t
+    join tasker.lifecycle_transitions r on r.lifecycle = t.lifecycle and r.from_state = t.from_state and r.event = t.event
+                                       and r.to_state = t.to_state and r.reports_result
+   where (p_task_uuid is null or t.task_uuid = p_task_uuid)
+     and not exists (select from tasker.workflow_step_result_audit a
+                      where a.workflow_step_uuid = t.workflow_step_uuid and a.workflow_step_transition_uuid = t.workflow_step_transition_uuid)
+  union all
+  select 'audit_without_result', 'step', a.workflow_step_uuid, jsonb_build_object('audit_uuid', a.workflow_step_result_audit_uuid), null
+    from tasker.workflow_step_result_audit a
+    join tasker.workflow_step_transitions t on t.workflow_step_transition_uuid = a.workflow_step_transition_uuid
+   where (p_task_uuid is null or a.task_uuid = p_task_uuid) and not a.is_backfilled
+     and not exists (select from tasker.lifecycle_transitions r
+                      where r.lifecycle = t.lifecycle and r.from_state = t.from_state and r.event = t.event
+                        and r.to_state = t.to_state and r.reports_result)
+$$;
+comment on function tasker.check_consistency(uuid) is
+  'Recomputes counters, dependencies, claims, logs and audit from first principles and returns every difference. It must find nothing; each finding proposes the call that mends it where there is one.';

@@ -1,0 +1,43 @@
+create or replace function tasker.expire_leases(p_now timestamptz, p_limit int) returns int
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set jit = off
+as $$
+declare
+  v_claims  uuid[];
+  v_steps   uuid[];
+  v_reports tasker.step_report[];
+begin
+  -- Same order as a report: steps first, then their claims. The delete decides, so that an extension that came first wins.
+  v_claims := array(select c.claim_uuid from tasker.step_claims c where c.lease_expires_at <= p_now
+                     order by c.lease_expires_at limit p_limit);
+  if cardinality(v_claims) = 0 then
+    return 0;
+  end if;
+  v_steps := array(select distinct u from tasker.step_claims c cross join lateral unnest(c.step_uuids) u
+                    where c.claim_uuid = any (v_claims));
+  perform tasker.lock_steps(v_steps);
+  with ended as (
+    delete from tasker.step_claims c
+     where c.claim_uuid = any (v_claims) and c.lease_expires_at <= p_now
+    returning c.claim_uuid, c.worker_uuid, c.lease_expires_at
+  )
+  select array_agg((row_number, x.workflow_step_uuid, x.claim_uuid, false,
+                    jsonb_build_object('success', false, 'category', 'transient', 'lease_expired', true,
+                                       'error', jsonb_build_object('type', 'lease_expired', 'message',
+                                         format('worker %s let its lease end at %s', x.worker_uuid, x.lease_expires_at))),
+                    null)::tasker.step_report order by row_number)
+    into v_reports
+    from (select s.workflow_step_uuid, e.claim_uuid, e.worker_uuid, e.lease_expires_at, row_number() over ()
+            from tasker.workflow_steps s
+            join ended e on e.claim_uuid = s.claim_uuid
+           where s.workflow_step_uuid = any (v_steps)) x;
+  if v_reports is null then
+    return 0;
+  end if;
+  perform from tasker.apply_reports(v_reports);
+  return cardinality(v_reports);
+end
+$$;
+comment on function tasker.expire_leases(timestamptz, int) is
+  'Takes steps from workers whose lease ended: each attempt is reported as failed on their behalf, audited under their key, and the fence refuses them from then on.';

@@ -1,0 +1,42 @@
+create or replace function tasker.tick(p_limit int default 1000) returns tasker.tick_counts
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+as $$
+declare
+  v_now    timestamptz := tasker.clock();
+  v_due    tasker.timers[];
+  v_counts tasker.tick_counts := (0, 0, 0, 0, null);
+  v_drive  tasker.drive_counts;
+begin
+  if p_limit is null or p_limit not between 1 and 100000 then
+    perform tasker.raise_error('TK400', format('can''t fire %s timers at once', coalesce(p_limit::text, 'null')),
+                               jsonb_build_object('limit', p_limit), 'Fire 1 to 100,000 timers in one call.');
+  end if;
+
+  -- each due timer is taken by one caller, and comes back if that caller dies
+  with due as materialized (
+    select t.timer_uuid from tasker.timers t where t.due_at <= v_now order by t.due_at limit p_limit for update skip locked
+  ), taken as (
+    delete from tasker.timers t using due where t.timer_uuid = due.timer_uuid returning t.*
+  )
+  select array_agg((t.*)::tasker.timers) into v_due from taken t;
+  if v_due is not null then
+    v_drive := tasker.fire_timers(v_due);
+    v_counts.timers_fired := cardinality(v_due);
+    v_counts.steps_enqueued := v_drive.steps_enqueued;
+    v_counts.tasks_moved := v_drive.tasks_moved;
+  end if;
+
+  v_counts.leases_expired := tasker.expire_leases(v_now, p_limit);
+
+  select min(n.at) into v_counts.next_due_at
+    from ((select t.due_at as at from tasker.timers t order by t.due_at limit 1)
+          union all
+          (select c.lease_expires_at from tasker.step_claims c order by c.lease_expires_at limit 1)) n;
+  return v_counts;
+end
+$$;
+comment on function tasker.tick(int) is
+  'Fires what is due: backoffs, leases, tasks left where they could go on. Any number of callers may run it at once; next_due_at tells when to come again.';

@@ -1,0 +1,18 @@
+create or replace function tasker.register_processor(p_name text, p_lease interval default '30 seconds') returns uuid
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_uuid uuid;
+begin
+  if coalesce(p_name, '') = '' or p_lease is null or p_lease <= interval '0' then
+    perform tasker.raise_error('TK400', 'a processor needs a name and a lease', jsonb_build_object('name', p_name, 'lease', p_lease));
+  end if;
+  insert into tasker.processors (name, lease_expires_at) values (p_name, tasker.clock() + p_lease)
+  returning processor_uuid into v_uuid;
+  return v_uuid;
+end
+$$;
+comment on function tasker.register_processor(text, interval) is
+  'Registers a processor that owns the tasks it moves while its lease lives (seed 004, Processor Ownership).';

@@ -1,0 +1,101 @@
+create or replace function tasker.apply_reports(p_reports tasker.step_report[]) returns setof tasker.step_outcome
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+declare
+  v_steps    uuid[];
+  v_moves    tasker.step_move[];
+  v_claims   uuid[];
+  v_counts   int[];
+  v_codes    text[];      -- by position; null: taken
+  v_messages text[];
+  v_states   text[];
+  v_refused  int;
+begin
+  perform tasker.lock_steps(array(select distinct r.step_uuid from unnest(p_reports) r where r.step_uuid is not null));
+
+  with judged as materialized (
+    select r.position, r.step_uuid, r.metadata, s.task_uuid, s.namespace, s.lifecycle, s.claim_uuid, s.worker_uuid,
+           s.attempts, t.correlation_id, c.to_state as state, c.sort_key, rule.event, rule.to_state,
+           row_number() over (partition by r.step_uuid order by r.position) as occurrence,
+           case when r.problem is not null then 'TK400'
+                when s.workflow_step_uuid is null then 'TK404'
+                -- the answer to the first report was lost and the worker repeats it: say what is, change nothing
+                when s.claim_uuid is distinct from r.claim_uuid and reported.claim_uuid = r.claim_uuid then 'repeated'
+                when r.claim_uuid is null or s.claim_uuid is distinct from r.claim_uuid then 'TK412'
+                when rule.event is null then 'TK409' end as verdict,
+           r.problem
+      from unnest(p_reports) r
+      left join lateral (select * from tasker.workflow_steps s
+                          where s.workflow_step_uuid = r.step_uuid limit 1) s on true
+      left join lateral (select t.correlation_id from tasker.tasks t where t.task_uuid = s.task_uuid limit 1) t on true
+      left join lateral (select c.to_state, c.sort_key from tasker.workflow_step_transitions c
+                          where c.workflow_step_uuid = s.workflow_step_uuid and c.most_recent limit 1) c on true
+      left join lateral (select (p.metadata ->> 'claim_uuid')::uuid as claim_uuid from tasker.workflow_step_transitions p
+                          where p.workflow_step_transition_uuid = s.result_transition_uuid limit 1) reported on true
+      left join lateral (select x.event, x.to_state from tasker.lifecycle_transitions x
+                          where x.lifecycle = s.lifecycle and x.from_state = c.to_state
+                            and x.operation = case when r.success then 'report_success' else 'report_failure' end
+                            and tasker.step_guard_holds(
+                                  x.guard, row(s.unmet_dependencies, s.attempts, s.max_attempts, s.retryable,
+                                               s.claim_uuid is not null, r.success,
+                                               r.metadata ->> 'category')::tasker.step_facts)
+                          order by x.ordinal limit 1) rule on true
+  ), taken as materialized (
+    select j.*, tasker.uuid_generate_v7() as transition_uuid
+      from judged j where j.verdict is null and j.occurrence = 1
+  )
+  select (select array_agg((k.transition_uuid, k.step_uuid, k.task_uuid, k.namespace, k.lifecycle, k.state, k.event,
+                            k.to_state, k.sort_key + 1, true,
+                            k.metadata || jsonb_build_object('worker_uuid', k.worker_uuid, 'claim_uuid', k.claim_uuid,
+                                                             'correlation_id', k.correlation_id, 'attempt', k.attempts)
+                           )::tasker.step_move order by k.step_uuid) from taken k),
+         array_agg(case when j.verdict like 'TK%' then j.verdict end order by j.position),
+         array_agg(case j.verdict
+                     when 'TK400' then j.problem
+                     when 'TK404' then format('there is no step %s', j.step_uuid)
+                     when 'TK412' then format('step %s is not held under this claim any more: its lease ended or it was taken away',
+                                              j.step_uuid)
+                     when 'TK409' then format('step %s is %s: it takes no result', j.step_uuid, j.state) end
+                   order by j.position),
+         array_agg(coalesce(k.to_state, j.state) order by j.position),
+         array_agg(j.step_uuid order by j.position),
+         count(*) filter (where j.verdict like 'TK%')
+    into v_moves, v_codes, v_messages, v_states, v_steps, v_refused
+    from judged j
+    left join taken k on k.step_uuid = j.step_uuid;
+
+  if v_moves is not null then
+    perform tasker.append_step_transitions(v_moves);
+    update tasker.workflow_steps s
+       set claim_uuid = null, result_transition_uuid = m.transition_uuid
+      from unnest(v_moves) m
+     where s.workflow_step_uuid = m.workflow_step_uuid;
+    select array_agg(c.claim_uuid), array_agg(c.steps)
+      into v_claims, v_counts
+      from (select (m.metadata ->> 'claim_uuid')::uuid as claim_uuid, count(*)::int as steps
+              from unnest(v_moves) m group by 1 order by 1) c;
+    perform tasker.count_down_claims(v_claims, v_counts);
+    -- the wake-up for orchestration leaves in the same commit as the result
+    perform pgmq.send('orchestration_step_results',
+                      jsonb_build_object('step_uuids', (select jsonb_agg(m.workflow_step_uuid) from unnest(v_moves) m)));
+  end if;
+
+  if v_refused > 0 then
+    perform tasker.reject_transition('step', r.step_uuid, v_codes[r.position], v_messages[r.position],
+                                     jsonb_build_object('claim_uuid', r.claim_uuid, 'success', r.success))
+       from unnest(p_reports) r
+      where v_codes[r.position] is not null;
+  end if;
+
+  return query
+  select v_steps[i], case when v_codes[i] is null then v_states[i] end, v_codes[i], v_messages[i]
+    from generate_series(1, cardinality(v_steps)) i;
+end
+$$;
+comment on function tasker.apply_reports(tasker.step_report[]) is
+  'Persists reported results: one log row and one audit row each, the claim released, orchestration woken, all in one commit. Refused reports change nothing and are recorded. positions run from 1.';

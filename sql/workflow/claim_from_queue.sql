@@ -1,0 +1,80 @@
+create or replace function tasker.claim_from_queue(
+  p_worker_uuid uuid,
+  p_namespace   text,
+  p_queue_name  text,
+  p_limit       int,
+  p_lease       interval
+) returns setof tasker.claimed_step
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+declare
+  c_uuid     constant text := '^[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}$';
+  v_messages jsonb[];
+  v_steps    uuid[];
+  v_moves    tasker.step_move[];
+  v_claim    uuid;
+  v_now      timestamptz;
+begin
+  if to_regclass('pgmq.' || quote_ident('q_' || p_queue_name)) is null then
+    return;
+  end if;
+  select array_agg(p.message order by p.msg_id) into v_messages from pgmq.pop(p_queue_name, p_limit) p;
+  if v_messages is null then
+    return;
+  end if;
+
+  select array_agg((m ->> 'step_uuid')::uuid)
+    into v_steps
+    from unnest(v_messages) m
+   where coalesce(m ->> 'step_uuid', '') ~ c_uuid;
+  -- what nobody of ours sent would otherwise come back for ever
+  if coalesce(cardinality(v_steps), 0) < cardinality(v_messages) then
+    perform tasker.reject_transition('message', null, 'TK400', format('queue %s held a message without a step', p_queue_name),
+                                     jsonb_build_object('message', m))
+       from unnest(v_messages) m
+      where coalesce(m ->> 'step_uuid', '') !~ c_uuid;
+  end if;
+
+  perform tasker.lock_steps(v_steps);
+  v_claim := tasker.uuid_generate_v7();
+  v_now := tasker.clock();
+  -- a message whose step was cancelled, or is held already, makes no move and is gone
+  v_moves := array(select m from tasker.step_moves(v_steps, 'claim', jsonb_build_object('worker_uuid', p_worker_uuid,
+                                                                                        'claim_uuid', v_claim)) m);
+  if cardinality(v_moves) = 0 then
+    return;
+  end if;
+  v_steps := array(select m.workflow_step_uuid from unnest(v_moves) m);
+
+  update tasker.workflow_steps s
+     set claim_uuid = v_claim, worker_uuid = p_worker_uuid, attempts = s.attempts + 1, last_attempted_at = v_now
+   where s.workflow_step_uuid = any (v_steps);
+  insert into tasker.step_claims (claim_uuid, worker_uuid, namespace, step_uuids, open_steps, claimed_at, lease_expires_at)
+  values (v_claim, p_worker_uuid, p_namespace, v_steps, cardinality(v_steps), v_now, v_now + p_lease);
+  perform tasker.append_step_transitions(v_moves);
+
+  return query
+  select s.workflow_step_uuid, s.task_uuid, s.namespace, t.name, s.name, s.handler, s.attempts, s.max_attempts, v_claim,
+         v_now + p_lease, s.timeout, s.arguments, t.context,
+         coalesce((select jsonb_object_agg(d.name, coalesce(r.metadata -> 'result', 'null'))
+                     from tasker.workflow_step_edges e
+                    cross join lateral (select d.name, d.result_transition_uuid from tasker.workflow_steps d
+                                         where d.workflow_step_uuid = e.from_step_uuid limit 1) d
+                     left join lateral (select r.metadata from tasker.workflow_step_transitions r
+                                         where r.workflow_step_transition_uuid = d.result_transition_uuid limit 1) r on true
+                    where e.to_step_uuid = s.workflow_step_uuid), '{}'),
+         t.correlation_id
+    from unnest(v_steps) with ordinality as claimed(workflow_step_uuid, position)
+   cross join lateral (select * from tasker.workflow_steps s
+                        where s.workflow_step_uuid = claimed.workflow_step_uuid limit 1) s
+   cross join lateral (select * from tasker.tasks t where t.task_uuid = s.task_uuid limit 1) t
+   order by claimed.position;
+end
+$$;
+comment on function tasker.claim_from_queue(uuid, text, text, int, interval) is
+  'Claims from the queue of one namespace. The claim key is the fence: the report must carry it.';

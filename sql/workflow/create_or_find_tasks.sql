@@ -1,0 +1,50 @@
+create or replace function tasker.create_or_find_tasks(
+  p_tasks tasker.tasks[],
+  p_plans uuid[],
+  p_steps tasker.named_steps[],
+  p_start boolean[]
+) returns uuid[]
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_created uuid[];
+  v_answer  uuid[];
+  v_other   record;
+  v_parent  uuid;
+begin
+  select t.parent_task_uuid into v_parent
+    from unnest(p_tasks) t
+   where t.parent_task_uuid is not null
+     and not exists (select from tasker.tasks k where k.task_uuid = t.parent_task_uuid)
+   limit 1;
+  if found then
+    perform tasker.raise_error('TK404', format('there is no parent task %s', v_parent),
+                               jsonb_build_object('parent_task_uuid', v_parent));
+  end if;
+
+  v_created := tasker.insert_tasks(p_tasks, p_plans, p_steps, p_start);
+  if cardinality(v_created) = cardinality(p_tasks) then
+    return array(select t.task_uuid from unnest(p_tasks) with ordinality as t order by t.ordinality);
+  end if;
+
+  -- some keys were taken, perhaps by a call that ran beside this one and has committed by now
+  select t.idempotency_key, t.namespace, k.task_uuid into v_other
+    from unnest(p_tasks) t
+    join tasker.tasks k on k.namespace = t.namespace and k.idempotency_key = t.idempotency_key
+   where t.task_uuid <> all (v_created) and k.request_hash <> t.request_hash
+   limit 1;
+  if found then
+    perform tasker.raise_error('TK423', format('idempotency key %s was used before with another request', v_other.idempotency_key),
+                               to_jsonb(v_other), 'Use a new key for a new request, or send the same request again.');
+  end if;
+  select array_agg(coalesce(k.task_uuid, t.task_uuid) order by t.ordinality)
+    into v_answer
+    from unnest(p_tasks) with ordinality as t
+    left join tasker.tasks k on t.task_uuid <> all (v_created) and k.namespace = t.namespace
+                            and k.idempotency_key = t.idempotency_key;
+  return v_answer;
+end
+$$;
+comment on function tasker.create_or_find_tasks(tasker.tasks[], uuid[], tasker.named_steps[], boolean[]) is
+  'insert_tasks, with the task that exists already in place of one whose idempotency key is taken by the same request; TK423 if it was another.';

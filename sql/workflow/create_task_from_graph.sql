@@ -1,0 +1,52 @@
+create or replace function tasker.create_task_from_graph(
+  p_graph            jsonb,
+  p_context          jsonb default '{}',
+  p_namespace        text default 'default',
+  p_idempotency_key  text default null,
+  p_correlation_id   uuid default null,
+  p_priority         int default 0,
+  p_parent_task_uuid uuid default null,
+  p_tags             jsonb default '{}',
+  p_requested_by     text default null,
+  p_start            boolean default true
+) returns uuid
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_plan uuid := tasker.uuid_generate_v7();
+  v_task tasker.tasks;
+begin
+  perform tasker.refuse_template(p_graph);
+  if coalesce(jsonb_typeof(p_context), 'null') not in ('object', 'null') or coalesce(jsonb_typeof(p_tags), 'null') not in ('object', 'null') then
+    perform tasker.raise_error('TK400', 'context and tags must be JSON objects',
+                               jsonb_build_object('context', jsonb_typeof(p_context), 'tags', jsonb_typeof(p_tags)));
+  end if;
+  if length(p_idempotency_key) not between 1 and 255 then
+    perform tasker.raise_error('TK400', 'idempotency_key has 1 to 255 characters', jsonb_build_object('length', length(p_idempotency_key)));
+  end if;
+  v_task.namespace := tasker.ensure_namespace(coalesce(p_namespace, p_graph ->> 'namespace', 'default'));
+  v_task.task_uuid := tasker.uuid_generate_v7();
+  v_task.name := p_graph ->> 'name';
+  v_task.version := p_graph ->> 'version';
+  v_task.vocabulary := coalesce(p_graph ->> 'vocabulary', 'tasker');
+  v_task.parent_task_uuid := p_parent_task_uuid;
+  v_task.correlation_id := coalesce(p_correlation_id, tasker.uuid_generate_v7());
+  v_task.idempotency_key := p_idempotency_key;
+  v_task.request_hash := encode(sha256(convert_to(jsonb_build_array(p_graph, p_context, p_priority, p_parent_task_uuid, p_tags, p_start)::text,
+                                                  'UTF8')), 'hex');
+  v_task.priority := coalesce(p_priority, 0);
+  v_task.requested_by := p_requested_by;
+  v_task.context := coalesce(p_context, '{}');
+  v_task.tags := coalesce(p_tags, '{}');
+  return (tasker.create_or_find_tasks(
+    array[v_task], array[v_plan],
+    array(select (null, s.named_task_uuid, s.name, s.handler, s.ordinal, s.depends_on, s.arguments, s.retryable, s.max_attempts,
+                  s.base_delay, s.max_delay, s.jitter, s.timeout)::tasker.named_steps
+            from tasker.template_steps(p_graph, v_plan) s),
+    array[coalesce(p_start, true)]))[1];
+end
+$$;
+comment on function tasker.create_task_from_graph(jsonb, jsonb, text, text, uuid, int, uuid, jsonb, text, boolean) is
+  'Creates a task from an ad-hoc graph: a workflow definition that is not registered.';

@@ -1,0 +1,85 @@
+create or replace function tasker.create_tasks(p_requests jsonb) returns setof uuid
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+as $$
+declare
+  c_uuid     constant text := '^[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}$';
+  v_problems jsonb;
+  v_tasks    tasker.tasks[];
+  v_plans    uuid[];
+  v_start    boolean[];
+  v_steps    tasker.named_steps[];
+begin
+  if p_requests is null or jsonb_typeof(p_requests) <> 'array' then
+    perform tasker.raise_error('TK400', 'requests must be a JSON array',
+                               jsonb_build_object('got', coalesce(jsonb_typeof(p_requests), 'null')));
+  end if;
+
+  select jsonb_agg(jsonb_build_object('path', format('[%s]', p.position - 1), 'message', p.message) order by p.position)
+    into v_problems
+    from (select r.position,
+                 case when jsonb_typeof(r.request) <> 'object' then 'a request must be a JSON object'
+                      when coalesce(jsonb_typeof(r.request -> 'name'), '') <> 'string' then 'a request needs the name of a template'
+                      when coalesce(jsonb_typeof(r.request -> 'context'), 'null') not in ('object', 'null') then 'context must be a JSON object'
+                      when coalesce(jsonb_typeof(r.request -> 'tags'), 'null') not in ('object', 'null') then 'tags must be a JSON object'
+                      when coalesce(r.request ->> 'priority', '0') !~ '^-?[0-9]{1,9}$' then 'priority must be a whole number'
+                      when coalesce(jsonb_typeof(r.request -> 'start'), 'null') not in ('boolean', 'null') then 'start must be true or false'
+                      when r.request ->> 'correlation_id' !~ c_uuid then 'correlation_id must be a uuid'
+                      when r.request ->> 'parent_task_uuid' !~ c_uuid then 'parent_task_uuid must be a uuid'
+                      when length(r.request ->> 'idempotency_key') not between 1 and 255 then 'idempotency_key has 1 to 255 characters'
+                 end as message
+            from jsonb_array_elements(p_requests) with ordinality as r(request, position)) p
+   where p.message is not null;
+  if v_problems is not null then
+    perform tasker.raise_error('TK400', format('%s of the requests can''t be read: %s', jsonb_array_length(v_problems),
+                                               v_problems -> 0 ->> 'message'),
+                               jsonb_build_object('problems', v_problems), 'Nothing was created. Mend every problem and send it again.');
+  end if;
+
+  with requests as materialized (
+    select r.position, r.request, coalesce(r.request ->> 'namespace', 'default') as namespace, r.request ->> 'name' as name,
+           r.request ->> 'version' as version
+      from jsonb_array_elements(p_requests) with ordinality as r(request, position)
+  ), templates as materialized (
+    select a.namespace, a.name, a.version, t.named_task_uuid, t.version as found_version, t.vocabulary
+      from (select distinct r.namespace, r.name, r.version from requests r) a
+      left join lateral (select t.* from tasker.named_tasks t
+                          where t.namespace = a.namespace and t.name = a.name and (a.version is null or t.version = a.version)
+                          order by t.created_at desc, t.named_task_uuid desc limit 1) t on true
+  ), parents as (
+    select r.position from requests r
+     where r.request ->> 'parent_task_uuid' is not null
+       and not exists (select from tasker.tasks k where k.task_uuid = (r.request ->> 'parent_task_uuid')::uuid)
+  )
+  select (select jsonb_agg(jsonb_build_object('namespace', t.namespace, 'name', t.name, 'version', t.version))
+            from templates t where t.named_task_uuid is null),
+         (select array_agg((tasker.uuid_generate_v7(), r.namespace, t.named_task_uuid, r.name, t.found_version, t.vocabulary, null,
+                            (r.request ->> 'parent_task_uuid')::uuid,
+                            coalesce((r.request ->> 'correlation_id')::uuid, tasker.uuid_generate_v7()),
+                            r.request ->> 'idempotency_key',
+                            encode(sha256(convert_to((r.request - 'requested_by' - 'correlation_id')::text, 'UTF8')), 'hex'),
+                            coalesce((r.request ->> 'priority')::int, 0), r.request ->> 'requested_by',
+                            coalesce(nullif(r.request -> 'context', 'null'), '{}'), coalesce(nullif(r.request -> 'tags', 'null'), '{}'),
+                            0, 0, 0, 0, 0, 0, null, null, null)::tasker.tasks order by r.position)
+            from requests r
+            join templates t on t.namespace = r.namespace and t.name = r.name and t.version is not distinct from r.version),
+         (select array_agg(t.named_task_uuid order by r.position)
+            from requests r
+            join templates t on t.namespace = r.namespace and t.name = r.name and t.version is not distinct from r.version),
+         (select array_agg(coalesce((r.request ->> 'start')::boolean, true) order by r.position) from requests r),
+         (select array_agg(s) from tasker.named_steps s where s.named_task_uuid in (select t.named_task_uuid from templates t))
+    into v_problems, v_tasks, v_plans, v_start, v_steps;
+  if v_problems is not null then
+    perform tasker.raise_error(
+      'TK404', format('there is no template %s.%s%s', v_problems -> 0 ->> 'namespace', v_problems -> 0 ->> 'name',
+                      coalesce(' version ' || (v_problems -> 0 ->> 'version'), '')),
+      jsonb_build_object('missing', v_problems), 'Register it with register_template, or see them in tasker.named_tasks.');
+  end if;
+  return query select u from unnest(tasker.create_or_find_tasks(v_tasks, v_plans, coalesce(v_steps, '{}'), v_start)) with ordinality as c(u, position)
+                order by c.position;
+end
+$$;
+comment on function tasker.create_tasks(jsonb) is
+  'Creates many tasks in one call: [{"name", "context", "namespace", "version", "idempotency_key", "correlation_id", "priority", "parent_task_uuid", "tags", "requested_by", "start"}]. All or none; their keys in the same order.';

@@ -1,0 +1,82 @@
+create or replace function tasker.drive_tasks(
+  p_task_uuids     uuid[],
+  p_ready_steps    uuid[] default null,
+  p_with_results   uuid[] default '{}',
+  p_processor_uuid uuid default null,
+  p_metadata       jsonb default null
+) returns tasker.drive_counts
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set jit = off
+as $$
+declare
+  v_counts       tasker.drive_counts := (0, 0, 0, 0, 0);
+  v_ready        uuid[] := p_ready_steps;
+  v_enqueue      tasker.step_move[];
+  v_moves        tasker.task_move[];
+  v_enqueuing    uuid[];
+begin
+  if coalesce(cardinality(p_task_uuids), 0) = 0 then
+    return v_counts;
+  end if;
+
+  -- The caller knows which steps became ready, or every step of these tasks is looked at.
+  if v_ready is null then
+    select array_agg(s.workflow_step_uuid order by s.ordinal)
+      into v_ready
+      from tasker.workflow_steps s
+     where s.task_uuid = any (p_task_uuids) and s.unmet_dependencies = 0;
+  end if;
+  v_enqueue := array(select m from tasker.step_moves(v_ready, 'enqueue') m);
+
+  with facts as materialized (
+    select t.task_uuid, t.namespace, t.lifecycle, c.to_state as state, c.sort_key,
+           row(t.total_steps, t.pending_steps, coalesce(ready.steps, 0), t.in_flight_steps, t.waiting_retry_steps,
+               t.satisfied_steps, t.failed_steps, (t.task_uuid = any (p_with_results))::int,
+               coalesce(ready.steps, 0) > 0 and to_regclass('pgmq.' || quote_ident('q_' || n.queue_name)) is null
+              )::tasker.task_facts as facts
+      from unnest(p_task_uuids) as asked(task_uuid)
+     cross join lateral (select * from tasker.tasks t where t.task_uuid = asked.task_uuid limit 1) t
+     cross join lateral (select c.to_state, c.sort_key from tasker.task_transitions c
+                          where c.task_uuid = t.task_uuid and c.most_recent limit 1) c
+      join tasker.task_namespaces n on n.namespace = t.namespace
+      left join (select m.task_uuid, count(*)::int as steps from unnest(v_enqueue) m group by m.task_uuid) ready
+        on ready.task_uuid = t.task_uuid
+  ), paths as materialized (  -- tasks in the same situation walk the same path: it is found once
+    select f.lifecycle, f.state, f.facts, p.hop, p.from_state, p.event, p.to_state, p.phase, p.terminal,
+           p.hop = max(p.hop) over (partition by f.lifecycle, f.state, f.facts) as last_hop
+      from (select distinct f.lifecycle, f.state, f.facts from facts f) f
+     cross join lateral tasker.task_path(f.lifecycle, f.state, f.facts) p
+  ), walked as materialized (
+    select f.task_uuid, f.namespace, f.lifecycle, f.sort_key, f.facts, p.hop, p.from_state, p.event, p.to_state, p.phase,
+           p.terminal, p.last_hop
+      from facts f
+      join paths p on p.lifecycle = f.lifecycle and p.state = f.state and p.facts = f.facts
+  )
+  select array_agg((w.task_uuid, w.namespace, w.lifecycle, w.from_state, w.event, w.to_state, w.sort_key + w.hop, w.last_hop,
+                    p_processor_uuid,
+                    coalesce(p_metadata, '{}') || case when w.phase = 'enqueuing'
+                      then jsonb_build_object('ready_steps', (w.facts).ready_steps) else '{}' end)::tasker.task_move
+                   order by w.task_uuid, w.hop),
+         array_agg(w.task_uuid) filter (where w.phase = 'enqueuing' and not (w.facts).enqueue_failed),
+         count(distinct w.task_uuid),
+         count(distinct w.task_uuid) filter (where w.terminal and w.last_hop)
+    into v_moves, v_enqueuing, v_counts.tasks_moved, v_counts.tasks_finished
+    from walked w;
+
+  perform tasker.append_task_transitions(v_moves);
+
+  if v_enqueuing is not null and cardinality(v_enqueue) > 0 then
+    v_enqueue := array(select m from unnest(v_enqueue) m
+                        where m.task_uuid in (select e from unnest(v_enqueuing) e));
+    perform tasker.append_step_transitions(v_enqueue);
+    perform tasker.enqueue_steps(array(select m.workflow_step_uuid from unnest(v_enqueue) m),
+                                 array(select m.task_uuid from unnest(v_enqueue) m),
+                                 array(select m.namespace from unnest(v_enqueue) m));
+    v_counts.steps_enqueued := cardinality(v_enqueue);
+  end if;
+  return v_counts;
+end
+$$;
+comment on function tasker.drive_tasks(uuid[], uuid[], uuid[], uuid, jsonb) is
+  'Moves tasks as far as they go by themselves and hands out their ready steps. p_ready_steps: the steps that just became ready, or null to look at all; p_with_results: tasks with newly settled results. The caller holds the locks of the tasks.';

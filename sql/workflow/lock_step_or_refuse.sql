@@ -1,0 +1,18 @@
+create or replace function tasker.lock_step_or_refuse(p_step_uuid uuid) returns uuid
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_task uuid;
+begin
+  select s.task_uuid into v_task from tasker.workflow_steps s where s.workflow_step_uuid = p_step_uuid;
+  if not found then
+    perform tasker.raise_error('TK404', format('there is no step %s', coalesce(p_step_uuid::text, 'null')),
+                               jsonb_build_object('step_uuid', p_step_uuid), 'See them in tasker.step_overview.');
+  end if;
+  perform tasker.lock_task_or_refuse(v_task);
+  perform tasker.lock_steps(array[p_step_uuid]);
+  return v_task;
+end
+$$;
+comment on function tasker.lock_step_or_refuse(uuid) is 'Locks the task of a step, then the step, or raises TK404. Returns the task.';

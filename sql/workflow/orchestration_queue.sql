@@ -1,0 +1,8 @@
+-- The queue of reported results that wait for orchestration.
+do $make$
+begin
+  if not exists (select from pgmq.meta m where m.queue_name = 'orchestration_step_results') then
+    perform pgmq.create('orchestration_step_results');
+  end if;
+end
+$make$;

@@ -1,0 +1,39 @@
+create or replace function tasker.register_template(p_template jsonb) returns uuid
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_namespace text := coalesce(p_template ->> 'namespace', 'default');
+  v_version   text := coalesce(p_template ->> 'version', '1.0.0');
+  v_hash      text := encode(sha256(convert_to((p_template - 'namespace' - 'version')::text, 'UTF8')), 'hex');
+  v_known     tasker.named_tasks;
+  v_uuid      uuid;
+begin
+  perform tasker.refuse_template(p_template);
+  perform tasker.ensure_namespace(v_namespace);
+
+  insert into tasker.named_tasks (namespace, name, version, vocabulary, description, configuration, content_hash)
+  values (v_namespace, p_template ->> 'name', v_version, coalesce(p_template ->> 'vocabulary', 'tasker'),
+          p_template ->> 'description', p_template, v_hash)
+      on conflict (namespace, name, version) do nothing
+  returning named_task_uuid into v_uuid;
+  if v_uuid is null then
+    select * into v_known from tasker.named_tasks k
+     where k.namespace = v_namespace and k.name = p_template ->> 'name' and k.version = v_version;
+    if v_known.content_hash <> v_hash then
+      perform tasker.raise_error(
+        'TK400', format('version %s of %s.%s is registered with other content', v_version, v_namespace, p_template ->> 'name'),
+        jsonb_build_object('problems', jsonb_build_array(jsonb_build_object(
+          'path', 'version', 'message', 'the version exists with other content', 'registered_at', v_known.created_at))),
+        'A version never changes: register the new content under a new version.');
+    end if;
+    return v_known.named_task_uuid;
+  end if;
+
+  insert into tasker.named_steps select * from tasker.template_steps(p_template, v_uuid);
+  return v_uuid;
+end
+$$;
+comment on function tasker.register_template(jsonb) is
+  'Stores a workflow under (namespace, name, version). The same content again is the same template; other content under the same version is refused.';

@@ -1,0 +1,29 @@
+create or replace function tasker.release_claims(p_step_uuids uuid[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+declare
+  v_claims uuid[];
+  v_counts int[];
+begin
+  select array_agg(c.claim_uuid), array_agg(c.steps)
+    into v_claims, v_counts
+    from (select s.claim_uuid, count(*)::int as steps
+            from tasker.workflow_steps s
+           where s.workflow_step_uuid = any (p_step_uuids) and s.claim_uuid is not null
+           group by s.claim_uuid
+           order by s.claim_uuid) c;
+  if v_claims is null then
+    return;
+  end if;
+  update tasker.workflow_steps s set claim_uuid = null
+   where s.workflow_step_uuid = any (p_step_uuids) and s.claim_uuid is not null;
+  perform tasker.count_down_claims(v_claims, v_counts);
+end
+$$;
+comment on function tasker.release_claims(uuid[]) is
+  'Seed 004 ErrorStateCleanupAction: takes these steps from whoever holds them, so that a late report is refused.';

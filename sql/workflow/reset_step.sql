@@ -1,0 +1,14 @@
+create or replace function tasker.reset_step(p_step_uuid uuid, p_reason text, p_requested_by text) returns text
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform tasker.refuse_without_reason(p_reason, p_requested_by);
+  perform tasker.lock_step_or_refuse(p_step_uuid);
+  update tasker.workflow_steps s set attempts = 0 where s.workflow_step_uuid = p_step_uuid and s.attempts > 0;
+  return tasker.command_step(p_step_uuid, array['retry_step', 'retry_due'], p_reason, p_requested_by, '{"attempts_reset": true}');
+end
+$$;
+comment on function tasker.reset_step(uuid, text, text) is
+  'Sends a failed or waiting step back to work with all its attempts, as if it had never run.';

@@ -1,0 +1,18 @@
+create or replace function tasker.task_facts_of(p_task_uuid uuid) returns tasker.task_facts
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select row(t.total_steps, t.pending_steps, ready.steps, t.in_flight_steps, t.waiting_retry_steps, t.satisfied_steps, t.failed_steps,
+             -- asked from outside, every settled step counts as news
+             t.satisfied_steps,
+             to_regclass('pgmq.' || quote_ident('q_' || n.queue_name)) is null)::tasker.task_facts
+    from tasker.tasks t
+    join tasker.task_namespaces n on n.namespace = t.namespace
+   cross join lateral (
+      select count(*)::int as steps
+        from tasker.step_moves(array(select s.workflow_step_uuid from tasker.workflow_steps s
+                                      where s.task_uuid = t.task_uuid and s.unmet_dependencies = 0), 'enqueue')) ready
+   where t.task_uuid = p_task_uuid
+$$;
+comment on function tasker.task_facts_of(uuid) is 'The facts that the guards of a task read, looked up for one task.';

@@ -1,0 +1,102 @@
+create or replace function tasker.template_problems(p_template jsonb) returns jsonb
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_problems jsonb;
+  v_cycle    text[];
+begin
+  if p_template is null or jsonb_typeof(p_template) <> 'object' then
+    return jsonb_build_array(jsonb_build_object('path', '', 'message', 'a workflow must be a JSON object'));
+  end if;
+
+  with steps as (
+    select s.position, s.step, s.step ->> 'name' as name, format('steps[%s]', s.position - 1) as path
+      from jsonb_array_elements(case when jsonb_typeof(p_template -> 'steps') = 'array'
+                                     then p_template -> 'steps' else '[]' end) with ordinality as s(step, position)
+  ), dependencies as (
+    select s.path, s.name, d.dependency
+      from steps s
+     cross join lateral jsonb_array_elements_text(case when jsonb_typeof(s.step -> 'depends_on') = 'array'
+                                                       then s.step -> 'depends_on' else '[]' end) as d(dependency)
+     where jsonb_typeof(s.step) = 'object'
+  ), limits (field, kind, lowest, highest, path, value) as (
+    select l.field, l.kind, l.lowest, l.highest, s.path || '.' || replace(l.field, ',', '.'), s.step #> string_to_array(l.field, ',')
+      from steps s
+     cross join (values ('max_attempts', 'whole number', 1, 1000000), ('timeout_seconds', 'number', 0.001, 31536000),
+                        ('retry,base_delay', 'number', 0, 31536000), ('retry,max_delay', 'number', 0, 31536000),
+                        ('retry,jitter', 'number', 0, 1)) as l(field, kind, lowest, highest)
+     where jsonb_typeof(s.step) = 'object' and coalesce(jsonb_typeof(s.step #> string_to_array(l.field, ',')), 'null') <> 'null'
+  ), problems (path, message) as (
+    select 'name', 'a workflow needs a name of 1 to 255 characters'
+     where coalesce(jsonb_typeof(p_template -> 'name'), '') <> 'string' or length(p_template ->> 'name') not between 1 and 255
+     union all
+    select f.field, format('%s must be a string', f.field) from (values ('namespace'), ('version'), ('description'), ('vocabulary')) as f(field)
+     where p_template ? f.field and jsonb_typeof(p_template -> f.field) not in ('string', 'null')
+     union all
+    select 'version', 'a version has 1 to 128 characters'
+     where jsonb_typeof(p_template -> 'version') = 'string' and length(p_template ->> 'version') not between 1 and 128
+     union all
+    select 'vocabulary', format('there is no vocabulary %L with tasks and steps', p_template ->> 'vocabulary')
+     where not exists (select from tasker.vocabularies v
+                        where v.vocabulary = coalesce(p_template ->> 'vocabulary', 'tasker')
+                          and v.task_lifecycle is not null and v.step_lifecycle is not null)
+     union all
+    select 'steps', 'steps must be an array' where coalesce(jsonb_typeof(p_template -> 'steps'), '') <> 'array'
+     union all
+    select k.key, format('unknown field; known are %s', 'name, namespace, version, description, vocabulary, steps')
+      from jsonb_object_keys(p_template) as k(key)
+     where k.key not in ('name', 'namespace', 'version', 'description', 'vocabulary', 'steps')
+     union all
+    select s.path, 'a step must be a JSON object' from steps s where jsonb_typeof(s.step) <> 'object'
+     union all
+    select s.path || '.name', 'a step needs a name of 1 to 255 characters' from steps s
+     where jsonb_typeof(s.step) = 'object' and (coalesce(jsonb_typeof(s.step -> 'name'), '') <> 'string' or length(s.name) not between 1 and 255)
+     union all
+    select min(s.path) || '.name', format('%s steps are called %L', count(*), s.name) from steps s
+     where s.name is not null group by s.name having count(*) > 1
+     union all
+    select s.path || '.' || k.key, 'unknown field; known are name, handler, depends_on, arguments, retryable, max_attempts, retry, timeout_seconds'
+      from steps s cross join lateral jsonb_object_keys(case when jsonb_typeof(s.step) = 'object' then s.step else '{}' end) as k(key)
+     where k.key not in ('name', 'handler', 'depends_on', 'arguments', 'retryable', 'max_attempts', 'retry', 'timeout_seconds')
+     union all
+    select s.path || '.retry.' || k.key, 'unknown field; known are base_delay, max_delay, jitter'
+      from steps s cross join lateral jsonb_object_keys(case when jsonb_typeof(s.step -> 'retry') = 'object' then s.step -> 'retry' else '{}' end) as k(key)
+     where k.key not in ('base_delay', 'max_delay', 'jitter')
+     union all
+    select s.path || '.' || f.field, format('%s must be %s', f.field, f.wanted)
+      from steps s
+     cross join (values ('handler', 'string', 'a string'), ('depends_on', 'array', 'an array of step names'),
+                        ('arguments', 'object', 'a JSON object'), ('retryable', 'boolean', 'true or false'),
+                        ('retry', 'object', 'a JSON object')) as f(field, kind, wanted)
+     where jsonb_typeof(s.step) = 'object' and coalesce(jsonb_typeof(s.step -> f.field), 'null') not in ('null', f.kind)
+     union all
+    select l.path, format('must be a %s from %s to %s', l.kind, l.lowest, l.highest) from limits l
+     where jsonb_typeof(l.value) <> 'number'
+        or (l.value)::text::numeric not between l.lowest and l.highest
+        or (l.kind = 'whole number' and (l.value)::text::numeric % 1 <> 0)
+     union all
+    select d.path || '.depends_on', format('step %L depends on %L, which is not a step of this workflow', d.name, d.dependency)
+      from dependencies d left join steps s on s.name = d.dependency where s.name is null
+     union all
+    select d.path || '.depends_on', format('step %L depends on itself', d.name) from dependencies d where d.dependency = d.name
+     union all
+    select d.path || '.depends_on', format('step %L names %L twice', d.name, d.dependency)
+      from dependencies d group by d.path, d.name, d.dependency having count(*) > 1
+  )
+  select coalesce(jsonb_agg(distinct jsonb_build_object('path', p.path, 'message', p.message)), '[]')
+    into v_problems
+    from problems p;
+
+  v_cycle := tasker.find_cycle(p_template);
+  if cardinality(v_cycle) > 0 then
+    v_problems := v_problems || jsonb_build_object(
+      'path', 'steps', 'message', 'these steps wait for each other in a circle: ' || array_to_string(v_cycle[1:10], ', ')
+                                  || case when cardinality(v_cycle) > 10 then format(' and %s more', cardinality(v_cycle) - 10) else '' end);
+  end if;
+  return v_problems;
+end
+$$;
+comment on function tasker.template_problems(jsonb) is
+  'Everything that is wrong with a workflow definition, at once: [{"path", "message"}].';

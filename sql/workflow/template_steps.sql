@@ -1,0 +1,29 @@
+create or replace function tasker.template_steps(p_template jsonb, p_named_task_uuid uuid) returns setof tasker.named_steps
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+  with steps as materialized (
+    select s.position::int as ordinal, s.step, s.step ->> 'name' as name
+      from jsonb_array_elements(p_template -> 'steps') with ordinality as s(step, position)
+  ), dependencies as (
+    select s.ordinal, array_agg(parent.ordinal order by parent.ordinal) as depends_on
+      from steps s
+     cross join lateral jsonb_array_elements_text(case when jsonb_typeof(s.step -> 'depends_on') = 'array'
+                                                       then s.step -> 'depends_on' else '[]' end) as d(dependency)
+      join steps parent on parent.name = d.dependency
+     group by s.ordinal
+  )
+  select tasker.uuid_generate_v7(), p_named_task_uuid, s.name, coalesce(s.step ->> 'handler', s.name), s.ordinal,
+         coalesce(d.depends_on, '{}'), coalesce(nullif(s.step -> 'arguments', 'null'), '{}'),
+         coalesce((s.step ->> 'retryable')::boolean, true),
+         coalesce((s.step ->> 'max_attempts')::int, 5),
+         coalesce((s.step #>> '{retry,base_delay}')::double precision, 2) * interval '1 second',
+         coalesce((s.step #>> '{retry,max_delay}')::double precision, 60) * interval '1 second',
+         coalesce((s.step #>> '{retry,jitter}')::real, 0.25),
+         coalesce((s.step ->> 'timeout_seconds')::double precision, 300) * interval '1 second'
+    from steps s
+    left join dependencies d on d.ordinal = s.ordinal
+$$;
+comment on function tasker.template_steps(jsonb, uuid) is
+  'The steps of a valid workflow definition as rows, with the defaults of seed 002: 5 attempts, 2 s doubling to 60 s, 25 % jitter, 300 s timeout.';
