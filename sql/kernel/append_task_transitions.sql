@@ -46,17 +46,18 @@ begin
   -- update_task_completion: only at the start, at the end, and when a finished task is reset
   update tasker.tasks t
      set started_at   = coalesce(t.started_at, greatest(t.created_at, clock_timestamp())),
-         completed_at = case when c.is_terminal then greatest(t.created_at, t.started_at, clock_timestamp()) end
-    from (select m.task_uuid, s.is_terminal,
-                 bool_or(o.is_terminal) over (partition by m.task_uuid) as was_terminal,
-                 bool_or(o.state = l.initial_state) over (partition by m.task_uuid) as was_initial, m.most_recent
+         completed_at = case when c.ends then greatest(t.created_at, t.started_at, clock_timestamp()) end
+    from (select m.task_uuid, bool_or(m.most_recent and entered.is_terminal) as ends
             from unnest(p_moves) m
-            join tasker.lifecycles l on l.lifecycle = m.lifecycle
-            join tasker.lifecycle_states o on o.lifecycle = m.lifecycle and o.state = m.from_state
-            join tasker.lifecycle_states s on s.lifecycle = m.lifecycle and s.state = m.to_state) c
-   where c.most_recent
-     and (c.is_terminal or c.was_terminal or c.was_initial)
-     and t.task_uuid = c.task_uuid;
+           cross join lateral (select s.is_terminal from tasker.lifecycle_states s
+                                where s.lifecycle = m.lifecycle and s.state = m.to_state limit 1) entered
+           cross join lateral (select s.is_terminal, s.state = l.initial_state as is_initial
+                                 from tasker.lifecycle_states s
+                                 join tasker.lifecycles l on l.lifecycle = s.lifecycle
+                                where s.lifecycle = m.lifecycle and s.state = m.from_state limit 1) was
+           group by m.task_uuid
+          having bool_or(m.most_recent and entered.is_terminal) or bool_or(was.is_terminal or was.is_initial)) c
+   where t.task_uuid = c.task_uuid;
 end
 $$;
 comment on function tasker.append_task_transitions(tasker.task_move[], boolean) is

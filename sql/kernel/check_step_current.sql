@@ -10,7 +10,9 @@ begin
   select f.workflow_step_uuid
     into v_entity
     from flipped f
-   where not exists (select from tasker.workflow_step_transitions n where n.workflow_step_uuid = f.workflow_step_uuid and n.sort_key = f.sort_key + 1)
+   where (select n.sort_key from tasker.workflow_step_transitions n
+           where n.workflow_step_uuid = f.workflow_step_uuid and n.sort_key = f.sort_key + 1
+           limit 1) is null
    limit 1;
   if found then
     perform tasker.raise_error('TK409', format('step %s would be left without a current state', v_entity),

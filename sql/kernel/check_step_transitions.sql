@@ -6,7 +6,7 @@ as $$
 declare
   v_bad record;
 begin
-  -- Lookups are LATERAL with LIMIT, so that no plan made while the log was small can ever scan it when it is large.
+  -- Lookups are scalar or LATERAL with LIMIT, never EXISTS: that could be planned as a hash over the whole log.
   select a.workflow_step_uuid as entity_uuid, a.lifecycle, a.from_state, a.event, a.to_state
     into v_bad
     from appended a
@@ -14,28 +14,29 @@ begin
                          from tasker.workflow_step_transitions p
                         where p.workflow_step_uuid = a.workflow_step_uuid and p.sort_key = a.sort_key - 1
                         limit 1) previous on true
-    left join lateral (select true as stands
-                         from tasker.lifecycle_transitions r
-                        where r.lifecycle = a.lifecycle and r.from_state = a.from_state
-                          and r.event = a.event and r.to_state = a.to_state
-                        limit 1) rule on true
    where case
            when a.sort_key = 1 then
              a.event <> 'create'
-             or not exists (select from tasker.workflow_steps e
-                              join tasker.lifecycles l on l.lifecycle = e.lifecycle
-                             where e.workflow_step_uuid = a.workflow_step_uuid and e.lifecycle = a.lifecycle
-                               and l.initial_state = a.to_state
-                               and e.task_uuid = a.task_uuid and e.namespace = a.namespace)
+             or (select l.initial_state
+                   from tasker.workflow_steps e
+                   join tasker.lifecycles l on l.lifecycle = e.lifecycle
+                  where e.workflow_step_uuid = a.workflow_step_uuid and e.lifecycle = a.lifecycle and e.task_uuid = a.task_uuid and e.namespace = a.namespace
+                  limit 1) is distinct from a.to_state
            else
-             rule.stands is null
+             (select true
+                from tasker.lifecycle_transitions r
+               where r.lifecycle = a.lifecycle and r.from_state = a.from_state
+                 and r.event = a.event and r.to_state = a.to_state
+               limit 1) is null
              or previous.to_state is distinct from a.from_state
              or previous.lifecycle is distinct from a.lifecycle
              or previous.most_recent
          end
       -- the newest row, and only it, is the current one
-      or a.most_recent = exists (select from tasker.workflow_step_transitions n
-                                  where n.workflow_step_uuid = a.workflow_step_uuid and n.sort_key = a.sort_key + 1)
+      or a.most_recent is distinct from ((select n.sort_key
+                                            from tasker.workflow_step_transitions n
+                                           where n.workflow_step_uuid = a.workflow_step_uuid and n.sort_key = a.sort_key + 1
+                                           limit 1) is null)
    limit 1;
   if found then
     perform tasker.refuse_transition('step', v_bad.entity_uuid, v_bad.lifecycle, v_bad.from_state, v_bad.event, v_bad.to_state);

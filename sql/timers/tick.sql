@@ -7,7 +7,7 @@ as $$
 declare
   v_now    timestamptz := tasker.clock();
   v_due    tasker.timers[];
-  v_counts tasker.tick_counts := (0, 0, 0, 0, null);
+  v_counts tasker.tick_counts := row(0, 0, 0, 0, null::timestamptz);
   v_drive  tasker.drive_counts;
 begin
   if p_limit is null or p_limit not between 1 and 100000 then

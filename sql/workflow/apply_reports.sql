@@ -64,7 +64,7 @@ begin
                    order by j.position),
          array_agg(coalesce(k.to_state, j.state) order by j.position),
          array_agg(j.step_uuid order by j.position),
-         count(*) filter (where j.verdict like 'TK%')
+         (count(*) filter (where j.verdict like 'TK%'))::int
     into v_moves, v_codes, v_messages, v_states, v_steps, v_refused
     from judged j
     left join taken k on k.step_uuid = j.step_uuid;

@@ -59,8 +59,8 @@ begin
                       then jsonb_build_object('ready_steps', (w.facts).ready_steps) else '{}' end)::tasker.task_move
                    order by w.task_uuid, w.hop),
          array_agg(w.task_uuid) filter (where w.phase = 'enqueuing' and not (w.facts).enqueue_failed),
-         count(distinct w.task_uuid),
-         count(distinct w.task_uuid) filter (where w.terminal and w.last_hop)
+         count(distinct w.task_uuid)::int,
+         (count(distinct w.task_uuid) filter (where w.terminal and w.last_hop))::int
     into v_moves, v_enqueuing, v_counts.tasks_moved, v_counts.tasks_finished
     from walked w;
 

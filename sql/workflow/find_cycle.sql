@@ -8,12 +8,12 @@ declare
   v_indegree int[];
   v_first    int[];   -- where the dependents of a step begin in v_children
   v_children int[];
-  v_queue    int[] := '{}';
+  v_queue    int[] := array[]::int[];
   v_head     int := 1;
   v_child    int;
 begin
   if jsonb_typeof(p_template -> 'steps') is distinct from 'array' then
-    return '{}';
+    return array[]::text[];
   end if;
   with steps as materialized (
     select min(s.position)::int as first_position, s.step ->> 'name' as name,

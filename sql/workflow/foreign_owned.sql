@@ -6,7 +6,7 @@ as $$
 begin
   -- nobody holds a lease in most installations: one look at a small table and it is over
   if not exists (select from tasker.processors p where p.lease_expires_at > tasker.clock()) then
-    return '{}';
+    return array[]::uuid[];
   end if;
   return array(
     select asked.task_uuid

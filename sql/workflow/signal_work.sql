@@ -3,22 +3,25 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_sent bigint;
+  v_namespace text;
 begin
   -- Whoever finds the row locked leaves it to the holder, and whoever comes within 100 ms leaves it to the poll:
-  -- NOTIFY serialises all commits of the server, so it is never sent more often.
-  with due as materialized (
-    select w.namespace from tasker.work_signals w
-      join tasker.task_namespaces n on n.namespace = w.namespace and n.notifications <> 'off'
-     where w.namespace = any (p_namespaces)
-       and w.last_notified_at < clock_timestamp() - interval '100 milliseconds'
-       for update of w skip locked
-  ), signalled as (
+  -- NOTIFY serialises all commits of the server, so it is never sent more often. A time in the future is a clock that
+  -- was set back.
+  for v_namespace in
+    with due as materialized (
+      select w.namespace from tasker.work_signals w
+        join tasker.task_namespaces n on n.namespace = w.namespace and n.notifications <> 'off'
+       where w.namespace = any (p_namespaces)
+         and w.last_notified_at not between clock_timestamp() - interval '100 milliseconds' and clock_timestamp()
+         for update of w skip locked
+    )
     update tasker.work_signals w set last_notified_at = clock_timestamp()
       from due where w.namespace = due.namespace
     returning w.namespace
-  )
-  select count(pg_notify('tasker_work', s.namespace)::text) into v_sent from signalled s;
+  loop
+    perform pg_notify('tasker_work', v_namespace);
+  end loop;
 end
 $$;
 comment on function tasker.signal_work(text[]) is
