@@ -29,37 +29,43 @@ grant execute on function
 
 -- clients create
 grant execute on function
-    tasker.register_template(jsonb), tasker.ensure_namespace(text, text), tasker.create_tasks(jsonb),
-    tasker.create_task(text, jsonb, text, text, text, uuid, int, uuid, jsonb, text, boolean),
-    tasker.create_task_from_graph(jsonb, jsonb, text, text, uuid, int, uuid, jsonb, text, boolean),
-    tasker.cancel_task(uuid, text, text)
+    tasker.register_template(jsonb, text), tasker.ensure_namespace(text, text), tasker.create_tasks(jsonb),
+    tasker.create_task(text, jsonb, text, text, text, uuid, int, uuid, jsonb, text, boolean, text),
+    tasker.create_task_from_graph(jsonb, jsonb, text, text, uuid, int, uuid, jsonb, text, boolean, text),
+    tasker.cancel_task(uuid, text, text, text)
   to tasker_client, tasker_operator;
 
 -- workers claim, report and drive
 grant execute on function
-    tasker.register_worker(text, text[], int, text, text[]), tasker.worker_heartbeat(uuid), tasker.shutdown_worker(uuid, text),
+    tasker.register_worker(text, text[], int, text, text[], interval, int, text), tasker.worker_heartbeat(uuid), tasker.shutdown_worker(uuid, text, text),
     tasker.claim_steps(uuid, text[], int, interval), tasker.complete_steps(jsonb),
-    tasker.complete_step(uuid, uuid, jsonb, bigint), tasker.fail_step(uuid, uuid, jsonb, text, interval, bigint),
-    tasker.extend_leases(uuid, interval), tasker.held_claims(uuid), tasker.orchestrate(uuid, int), tasker.tick(int),
+    tasker.complete_step(uuid, uuid, jsonb, bigint, text), tasker.fail_step(uuid, uuid, jsonb, text, interval, bigint, text),
+    tasker.extend_leases(uuid, interval), tasker.held_claims(uuid), tasker.save_checkpoint(uuid, uuid, jsonb),
+    tasker.breaker_permit(text, interval), tasker.breaker_allows(text), tasker.breaker_state(text),
+    tasker.record_breaker_result(text, boolean, jsonb, uuid, text), tasker.orchestrate(uuid, int), tasker.tick(int),
     tasker.register_processor(text, interval), tasker.processor_heartbeat(uuid, interval),
-    tasker.transition_task(uuid, text, uuid, jsonb), tasker.transition_with_ownership(uuid, text, text, uuid, jsonb)
+    tasker.transition_task(uuid, text, uuid, jsonb, text), tasker.transition_with_ownership(uuid, text, text, uuid, jsonb)
   to tasker_worker, tasker_operator;
 
 -- operators recover
 grant execute on function
-    tasker.give_up_task(uuid, text, text), tasker.resolve_task(uuid, text, text), tasker.reset_task(uuid, text, text),
-    tasker.cancel_step(uuid, text, text), tasker.skip_step(uuid, text, text), tasker.retry_step(uuid, text, text),
-    tasker.reset_step(uuid, text, text), tasker.resolve_step(uuid, text, text, jsonb), tasker.transition_step(uuid, text, jsonb),
-    tasker.define_vocabulary(jsonb), tasker.check_consistency(uuid), tasker.find_stuck(interval),
+    tasker.give_up_task(uuid, text, text, text), tasker.resolve_task(uuid, text, text, text), tasker.reset_task(uuid, text, text, text),
+    tasker.cancel_step(uuid, text, text, text), tasker.skip_step(uuid, text, text, text), tasker.retry_step(uuid, text, text, text),
+    tasker.reset_step(uuid, text, text, text), tasker.resolve_step(uuid, text, text, jsonb, text), tasker.transition_step(uuid, text, jsonb, text),
+    tasker.pause_worker(uuid, text, text, text), tasker.resume_worker(uuid, text, text, text), tasker.terminate_worker(uuid, text, text, text),
+    tasker.configure_breaker(text, int, interval, int, int, text, text), tasker.reset_breaker(text, text, text, text),
+    tasker.recover(boolean, uuid, text, text), tasker.purge_expired(int), tasker.define_vocabulary(jsonb), tasker.check_consistency(uuid), tasker.find_stuck(interval),
     tasker.set_namespace_notifications(text, text)
   to tasker_operator;
-grant select on tasker.workers, tasker.processors, tasker.step_claims, tasker.timers, tasker.rejected_transitions,
-                tasker.schema_info
+grant select on tasker.workers, tasker.worker_transitions, tasker.circuit_breakers, tasker.circuit_breaker_transitions,
+                tasker.processors, tasker.step_claims, tasker.step_checkpoints, tasker.capability_queues, tasker.timers,
+                tasker.idempotency_keys, tasker.rejected_transitions, tasker.schema_info
   to tasker_operator, tasker_monitor;
 
 -- auditors read evidence
 grant select on tasker.workflow_step_result_audit, tasker.audit_records, tasker.rejected_transitions, tasker.timeline,
-                tasker.task_transitions, tasker.workflow_step_transitions, tasker.task_overview, tasker.schema_info
+                tasker.task_transitions, tasker.workflow_step_transitions, tasker.worker_transitions,
+                tasker.circuit_breaker_transitions, tasker.task_overview, tasker.schema_info
   to tasker_auditor, tasker_operator;
 grant execute on function
     tasker.get_step_audit_history(uuid, uuid), tasker.get_task_audit_history(uuid), tasker.get_audit_by_worker(uuid, int),

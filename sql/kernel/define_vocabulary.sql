@@ -35,12 +35,15 @@ begin
                                to_jsonb(v_blocking), 'Add rules, or define the changed rules under another name.');
   end if;
 
-  insert into tasker.vocabularies (vocabulary, description, definition, content_hash, task_lifecycle, step_lifecycle)
+  insert into tasker.vocabularies
+    (vocabulary, description, definition, content_hash, task_lifecycle, step_lifecycle, worker_lifecycle, circuit_breaker_lifecycle)
   values (v_name, coalesce(p_definition ->> 'description', v_name), p_definition, v_hash,
-          p_definition ->> 'task_lifecycle', p_definition ->> 'step_lifecycle')
+          p_definition ->> 'task_lifecycle', p_definition ->> 'step_lifecycle', p_definition ->> 'worker_lifecycle',
+          p_definition ->> 'circuit_breaker_lifecycle')
       on conflict (vocabulary) do update
      set description = excluded.description, definition = excluded.definition, content_hash = excluded.content_hash,
-         task_lifecycle = excluded.task_lifecycle, step_lifecycle = excluded.step_lifecycle, updated_at = clock_timestamp();
+         task_lifecycle = excluded.task_lifecycle, step_lifecycle = excluded.step_lifecycle,
+         worker_lifecycle = excluded.worker_lifecycle, circuit_breaker_lifecycle = excluded.circuit_breaker_lifecycle, updated_at = clock_timestamp();
 
   insert into tasker.lifecycles (lifecycle, vocabulary, kind, initial_state, description)
   select d.body ->> 'lifecycle', v_name, d.body ->> 'kind', d.body ->> 'initial_state',

@@ -20,5 +20,9 @@ insert into tasker.guards (guard, applies_to, description) values
   ('dependencies_ready',     'task', 'A step is ready, or everything that can run has run.'),
   ('all_steps_satisfied',    'task', 'Every step is satisfied.'),
   ('blocked_by_failures',    'task', 'Steps failed and nothing that is left can start.'),
-  ('not_blocked',            'task', 'Something can move again.')
+  ('not_blocked',            'task', 'Something can move again.'),
+  ('holds_nothing',          'worker', 'The worker holds no step.'),
+  ('failure_threshold_exceeded', 'circuit_breaker', 'So many failures in a row, or the same error so often, that the breaker opens.'),
+  ('success_threshold_reached',  'circuit_breaker', 'Enough trials succeeded.'),
+  ('cooldown_over',          'circuit_breaker', 'The cooldown is over.')
 on conflict (guard) do update set applies_to = excluded.applies_to, description = excluded.description;

@@ -16,7 +16,9 @@ insert into tasker.transition_actions (action, applies_to, runs_when, implemente
   ('enqueue_ready_steps',      'task', 'the task enters phase enqueuing', 'enqueue_steps',
    'Moves its ready steps to the queue of the namespace and signals workers.'),
   ('create_step_result_audit', 'step', 'the rule reports a result', 'create_step_result_audit',
-   'Writes the audit row.')
+   'Writes the audit row.'),
+  ('consult_circuit_breaker',  'step', 'a result is settled', 'record_step_results',
+   'Counts the result for the circuit breaker of the tool (seeds 001, 002).')
 on conflict (action) do update
   set applies_to = excluded.applies_to, runs_when = excluded.runs_when,
       implemented_by = excluded.implemented_by, description = excluded.description;

@@ -41,7 +41,7 @@ as $$
      union all
     select s.name || '.' || s.state, format('unknown phase %L for a %s', s.phase, s.kind) from states s
      where not exists (select from tasker.lifecycle_phases p
-                        where p.phase = s.phase and (p.applies_to in ('any', s.kind) or s.kind not in ('task', 'step')))
+                        where p.phase = s.phase and (p.applies_to in ('any', s.kind) or s.kind = 'custom'))
      union all
     select s.name || '.' || s.state, 'no transition leads to it' from states s
      where not exists (select from reachable r where r.name = s.name and r.state = s.state)
@@ -66,7 +66,7 @@ as $$
     select format('%s: %s -%s-> %s', t.name, t.from_state, t.event, t.to_state), format('unknown guard %L for a %s', t.guard, t.kind)
       from transitions t
      where not exists (select from tasker.guards g
-                        where g.guard = t.guard and (g.applies_to in ('any', t.kind) or t.kind not in ('task', 'step')))
+                        where g.guard = t.guard and (g.applies_to in ('any', t.kind) or t.kind = 'custom'))
      union all
     select format('%s: %s -%s-> %s', t.name, t.from_state, t.event, t.to_state), format('unknown operation %L for a %s', t.operation, t.kind)
       from transitions t
@@ -80,8 +80,10 @@ as $$
                     where o.name = t.name and o.from_state = t.from_state and o.event = t.event
                       and o.guard = t.guard and o.position < t.position)
      union all
-    select format('%s.%s', x.kind, x.name), 'the vocabulary names a lifecycle that is not among its own'
-      from (values ('task_lifecycle', p_definition ->> 'task_lifecycle'), ('step_lifecycle', p_definition ->> 'step_lifecycle')) as x(kind, name)
+    select format('%s.%s', x.kind, x.name), 'the vocabulary names a lifecycle that is neither its own nor known'
+      from (values ('task_lifecycle', p_definition ->> 'task_lifecycle'), ('step_lifecycle', p_definition ->> 'step_lifecycle'),
+                   ('worker_lifecycle', p_definition ->> 'worker_lifecycle'),
+                   ('circuit_breaker_lifecycle', p_definition ->> 'circuit_breaker_lifecycle')) as x(kind, name)
      where x.name is not null
        and not exists (select from lifecycles l where l.name = x.name)
        and not exists (select from tasker.lifecycles l where l.lifecycle = x.name)

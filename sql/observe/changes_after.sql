@@ -35,12 +35,23 @@ begin
                                        'from_state', t.from_state, 'to_state', t.to_state, 'event', t.event, 'sort_key', t.sort_key,
                                        'processor_uuid', t.processor_uuid, 'metadata', t.metadata, 'created_at', t.created_at)
                from tasker.task_transitions t where t.task_transition_uuid = u.transition_uuid)
-           else (
+           when 'step' then (
              select jsonb_build_object('log', 'step', 'transition_uuid', t.workflow_step_transition_uuid, 'entity_uuid', t.workflow_step_uuid,
                                        'task_uuid', t.task_uuid, 'namespace', t.namespace, 'lifecycle', t.lifecycle,
                                        'from_state', t.from_state, 'to_state', t.to_state, 'event', t.event, 'sort_key', t.sort_key,
                                        'metadata', t.metadata, 'created_at', t.created_at)
                from tasker.workflow_step_transitions t where t.workflow_step_transition_uuid = u.transition_uuid)
+           when 'worker' then (
+             select jsonb_build_object('log', 'worker', 'transition_uuid', t.worker_transition_uuid, 'entity_uuid', t.worker_uuid,
+                                       'lifecycle', t.lifecycle, 'from_state', t.from_state, 'to_state', t.to_state, 'event', t.event,
+                                       'sort_key', t.sort_key, 'metadata', t.metadata, 'created_at', t.created_at)
+               from tasker.worker_transitions t where t.worker_transition_uuid = u.transition_uuid)
+           when 'circuit_breaker' then (
+             select jsonb_build_object('log', 'circuit_breaker', 'transition_uuid', t.circuit_breaker_transition_uuid,
+                                       'entity_uuid', t.circuit_breaker_uuid, 'lifecycle', t.lifecycle, 'from_state', t.from_state,
+                                       'to_state', t.to_state, 'event', t.event, 'sort_key', t.sort_key, 'metadata', t.metadata,
+                                       'created_at', t.created_at)
+               from tasker.circuit_breaker_transitions t where t.circuit_breaker_transition_uuid = u.transition_uuid)
          end
     from (select c.* from tasker.changes c
            where (c.recorded_xid, c.change_id) >= (v_xid, v_change)

@@ -23,10 +23,12 @@ begin
                       when o.phase = 'waiting_retry' then format('failed at attempt %s of %s and is tried again at %s', o.attempts, o.max_attempts, o.next_retry_at)
                       when o.phase = 'running' then format('is held by worker %s until %s', o.worker_uuid, o.lease_expires_at)
                       when o.phase = 'queued' then format('stands in the queue of namespace %s; %s', o.namespace,
-                             case when exists (select from tasker.workers w where w.shut_down_at is null
-                                                and w.last_heartbeat_at > clock_timestamp() - interval '2 minutes'
-                                                and (w.namespaces is null or o.namespace = any (w.namespaces)))
-                                  then 'a worker should take it soon' else 'no worker for it was heard of in the last two minutes' end)
+                             case when exists (select from tasker.workers w
+                                                join tasker.worker_transitions wt on wt.worker_uuid = w.worker_uuid and wt.most_recent
+                                                join tasker.lifecycle_states ws on ws.lifecycle = wt.lifecycle and ws.state = wt.to_state
+                                               where ws.phase in ('idle', 'busy') and w.shutdown_requested_at is null
+                                                 and (w.namespaces is null or o.namespace = any (w.namespaces)))
+                                  then 'a worker should take it soon' else 'no worker for it is registered and alive' end)
                       when o.phase in ('reported_success', 'reported_failure') then 'has reported and waits for orchestration'
                       when o.phase = 'pending' and o.unmet_dependencies > 0 then
                         format('waits for %s of its dependencies: %s', o.unmet_dependencies,

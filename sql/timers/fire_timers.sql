@@ -10,7 +10,7 @@ declare
   v_counts  tasker.drive_counts := (0, 0, 0, 0, 0);
   v_one     tasker.drive_counts;
 begin
-  v_tasks := array(select distinct t.task_uuid from unnest(p_timers) t);
+  v_tasks := array(select distinct t.task_uuid from unnest(p_timers) t where t.kind in ('retry', 'drive', 'task_timeout'));
   perform tasker.lock_tasks(v_tasks);
 
   -- a timer is for one visit of a state: a step that has moved on since has nothing to wait for
@@ -25,6 +25,10 @@ begin
   perform tasker.append_step_transitions(v_moves);
   v_counts := tasker.drive_tasks(array(select distinct m.task_uuid from unnest(v_moves) m),
                                  array(select m.workflow_step_uuid from unnest(v_moves) m));
+
+  perform tasker.time_out_tasks(array(select distinct t.task_uuid from unnest(p_timers) t where t.kind = 'task_timeout'));
+  perform tasker.requeue_steps(p_timers);
+  perform tasker.cool_breakers(p_timers);
 
   -- tasks that somebody moved by hand and left: a living owner keeps them, anybody else's are driven on
   v_tasks := array(

@@ -29,14 +29,17 @@ begin
     v_counts.tasks_moved := v_drive.tasks_moved;
   end if;
 
-  v_counts.leases_expired := tasker.expire_leases(v_now, p_limit);
+  perform tasker.miss_heartbeats(v_now, p_limit);
+  v_counts.leases_expired := tasker.expire_claims(v_now, p_limit);
+  perform tasker.purge_expired(p_limit);
 
   select min(n.at) into v_counts.next_due_at
     from ((select t.due_at as at from tasker.timers t order by t.due_at limit 1)
           union all
-          (select c.lease_expires_at from tasker.step_claims c order by c.lease_expires_at limit 1)) n;
+          (select least(c.lease_expires_at, c.first_timeout_at) from tasker.step_claims c
+            order by least(c.lease_expires_at, c.first_timeout_at) limit 1)) n;
   return v_counts;
 end
 $$;
 comment on function tasker.tick(int) is
-  'Fires what is due: backoffs, leases, tasks left where they could go on. Any number of callers may run it at once; next_due_at tells when to come again.';
+  'Fires what is due: backoffs, timeouts, leases, missed heartbeats, cooldowns, tasks left where they could go on, answers to forget. Any number of callers may run it at once; next_due_at tells when to come again.';

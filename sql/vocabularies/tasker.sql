@@ -5,6 +5,8 @@ select tasker.define_vocabulary($vocabulary$
  "description": "The default: tasks that hand ready steps to queues, steps whose results wait for orchestration (seed 004).",
  "task_lifecycle": "tasker.task",
  "step_lifecycle": "tasker.workflow_step",
+ "worker_lifecycle": "orchestration.worker",
+ "circuit_breaker_lifecycle": "pipeline.circuit_breaker",
  "lifecycles": [
   {
    "lifecycle": "tasker.task", "kind": "task", "initial_state": "pending",
@@ -83,7 +85,8 @@ select tasker.define_vocabulary($vocabulary$
     {"from": "steps_in_process", "event": "timeout", "to": "error", "fired_by": "timer", "operation": "task_timeout", "is_addition": true, "severity": "error", "description": "The task took too long"},
     {"from": "evaluating_results", "event": "timeout", "to": "error", "fired_by": "timer", "operation": "task_timeout", "is_addition": true, "severity": "error", "description": "The task took too long"},
     {"from": "waiting_for_dependencies", "event": "timeout", "to": "error", "fired_by": "timer", "operation": "task_timeout", "is_addition": true, "severity": "error", "description": "The task took too long"},
-    {"from": "waiting_for_retry", "event": "timeout", "to": "error", "fired_by": "timer", "operation": "task_timeout", "is_addition": true, "severity": "error", "description": "The task took too long"}
+    {"from": "waiting_for_retry", "event": "timeout", "to": "error", "fired_by": "timer", "operation": "task_timeout", "is_addition": true, "severity": "error", "description": "The task took too long"},
+    {"from": "blocked_by_failures", "event": "timeout", "to": "error", "fired_by": "timer", "operation": "task_timeout", "is_addition": true, "severity": "error", "description": "The task took too long"}
    ]
   },
   {

@@ -15,7 +15,7 @@ begin
   update tasker.step_claims c set lease_expires_at = tasker.clock() + p_lease
     from mine where c.claim_uuid = mine.claim_uuid;
   get diagnostics v_extended = row_count;
-  update tasker.workers w set last_heartbeat_at = clock_timestamp() where w.worker_uuid = p_worker_uuid;
+  update tasker.workers w set last_heartbeat_at = tasker.clock() where w.worker_uuid = p_worker_uuid;
   return v_extended;
 end
 $$;

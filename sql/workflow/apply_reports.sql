@@ -39,12 +39,14 @@ begin
                           where p.workflow_step_transition_uuid = s.result_transition_uuid limit 1) reported on true
       left join lateral (select x.event, x.to_state from tasker.lifecycle_transitions x
                           where x.lifecycle = s.lifecycle and x.from_state = c.to_state
-                            and x.operation = case when r.success then 'report_success' else 'report_failure' end
+                            and x.operation = any (case when r.success then array['report_success']
+                                                        when r.metadata ? 'timed_out' then array['report_timeout', 'report_failure']
+                                                        else array['report_failure'] end)
                             and tasker.step_guard_holds(
                                   x.guard, row(s.unmet_dependencies, s.attempts, s.max_attempts, s.retryable,
                                                s.claim_uuid is not null, r.success,
                                                r.metadata ->> 'category')::tasker.step_facts)
-                          order by x.ordinal limit 1) rule on true
+                          order by x.operation = 'report_timeout' desc, x.ordinal limit 1) rule on true
   ), taken as materialized (
     select j.*, tasker.uuid_generate_v7() as transition_uuid
       from judged j where j.verdict is null and j.occurrence = 1

@@ -17,6 +17,10 @@ begin
      and (not p_only_under_way or x.counts_as <> 'pending');
   v_moves := array(select m from tasker.step_moves(v_steps, 'cancel_step', p_metadata) m);
   perform tasker.append_step_transitions(v_moves);
+  perform tasker.notify_chunked('tasker_worker_state', array_agg(
+            jsonb_build_object('kind', 'step_taken_away', 'worker_uuid', s.worker_uuid, 'uuid', s.workflow_step_uuid)))
+     from unnest(v_moves) m
+     join tasker.workflow_steps s on s.workflow_step_uuid = m.workflow_step_uuid and s.claim_uuid is not null;
   perform tasker.release_claims(array(select m.workflow_step_uuid from unnest(v_moves) m));
   return cardinality(v_moves);
 end

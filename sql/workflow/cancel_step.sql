@@ -1,8 +1,17 @@
-create or replace function tasker.cancel_step(p_step_uuid uuid, p_reason text, p_requested_by text) returns text
-language sql
+create or replace function tasker.cancel_step(
+  p_step_uuid uuid,
+  p_reason text,
+  p_requested_by text,
+  p_request_id text default null
+) returns text
+language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-  select tasker.command_step(p_step_uuid, array['cancel_step'], p_reason, p_requested_by)
+declare
+  v_answer text := tasker.begin_request(p_request_id, 'cancel_step', jsonb_build_array(p_step_uuid, p_reason, p_requested_by));
+begin
+  return coalesce(v_answer, tasker.end_request(p_request_id, tasker.command_step(p_step_uuid, array['cancel_step'], p_reason, p_requested_by)));
+end
 $$;
-comment on function tasker.cancel_step(uuid, text, text) is 'Cancels a step; whoever holds it is refused when it reports.';
+comment on function tasker.cancel_step(uuid, text, text, text) is 'Cancels a step; whoever holds it is refused when it reports.';

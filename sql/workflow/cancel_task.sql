@@ -1,15 +1,34 @@
-create or replace function tasker.cancel_task(p_task_uuid uuid, p_reason text, p_requested_by text) returns text
+create or replace function tasker.cancel_task(
+  p_task_uuid uuid,
+  p_reason text,
+  p_requested_by text,
+  p_request_id text default null
+) returns text
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_answer text := tasker.begin_request(p_request_id, 'cancel_task', jsonb_build_array(p_task_uuid, p_reason, p_requested_by));
   v_state text;
+  v_child uuid;
 begin
+  if v_answer is not null then
+    return v_answer;
+  end if;
   v_state := tasker.command_task(p_task_uuid, 'cancel_task', p_reason, p_requested_by);
   perform tasker.cancel_open_steps(p_task_uuid, jsonb_build_object('reason', p_reason, 'requested_by', p_requested_by, 'manual', true));
-  return v_state;
+  for v_child in
+    select t.task_uuid from tasker.tasks t
+      join tasker.task_transitions c on c.task_uuid = t.task_uuid and c.most_recent
+      join tasker.lifecycle_states s on s.lifecycle = c.lifecycle and s.state = c.to_state
+     where t.parent_task_uuid = p_task_uuid and not s.is_terminal
+     order by t.task_uuid
+  loop
+    perform tasker.cancel_task(v_child, format('its parent %s was cancelled: %s', p_task_uuid, p_reason), p_requested_by);
+  end loop;
+  return tasker.end_request(p_request_id, v_state);
 end
 $$;
-comment on function tasker.cancel_task(uuid, text, text) is
-  'Cancels a task and all its unfinished steps at once. Running work is fenced off: its reports are refused.';
+comment on function tasker.cancel_task(uuid, text, text, text) is
+  'Cancels a task, its unfinished steps and its children at once. Running work is told and fenced off: its reports are refused.';

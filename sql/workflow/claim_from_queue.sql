@@ -19,6 +19,7 @@ declare
   v_moves    tasker.step_move[];
   v_claim    uuid;
   v_now      timestamptz;
+  v_held     uuid[];
 begin
   if to_regclass('pgmq.' || quote_ident('q_' || p_queue_name)) is null then
     return;
@@ -49,13 +50,22 @@ begin
   if cardinality(v_moves) = 0 then
     return;
   end if;
+  v_held := tasker.hold_back_steps(array(select m.workflow_step_uuid from unnest(v_moves) m), v_claim, p_lease);
+  if cardinality(v_held) > 0 then
+    v_moves := array(select m from unnest(v_moves) m where m.workflow_step_uuid <> all (v_held));
+    if cardinality(v_moves) = 0 then
+      return;
+    end if;
+  end if;
   v_steps := array(select m.workflow_step_uuid from unnest(v_moves) m);
 
   update tasker.workflow_steps s
      set claim_uuid = v_claim, worker_uuid = p_worker_uuid, attempts = s.attempts + 1, last_attempted_at = v_now
    where s.workflow_step_uuid = any (v_steps);
-  insert into tasker.step_claims (claim_uuid, worker_uuid, namespace, step_uuids, open_steps, claimed_at, lease_expires_at)
-  values (v_claim, p_worker_uuid, p_namespace, v_steps, cardinality(v_steps), v_now, v_now + p_lease);
+  insert into tasker.step_claims (claim_uuid, worker_uuid, namespace, step_uuids, open_steps, claimed_at, lease_expires_at, first_timeout_at)
+  select v_claim, p_worker_uuid, p_namespace, v_steps, cardinality(v_steps), v_now, v_now + p_lease, v_now + min(s.timeout)
+    from tasker.workflow_steps s
+   where s.workflow_step_uuid = any (v_steps);
   perform tasker.append_step_transitions(v_moves);
 
   return query
@@ -68,7 +78,8 @@ begin
                      left join lateral (select r.metadata from tasker.workflow_step_transitions r
                                          where r.workflow_step_transition_uuid = d.result_transition_uuid limit 1) r on true
                     where e.to_step_uuid = s.workflow_step_uuid), '{}'),
-         t.correlation_id
+         t.correlation_id, coalesce(s.tool, s.handler), s.acceptance,
+         (select k.checkpoint from tasker.step_checkpoints k where k.workflow_step_uuid = s.workflow_step_uuid)
     from unnest(v_steps) with ordinality as claimed(workflow_step_uuid, position)
    cross join lateral (select * from tasker.workflow_steps s
                         where s.workflow_step_uuid = claimed.workflow_step_uuid limit 1) s

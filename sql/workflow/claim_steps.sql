@@ -11,8 +11,10 @@ as $$
 declare
   v_worker tasker.workers;
   v_queue  record;
-  v_left   int := p_limit;
+  v_left   int;
   v_got    int;
+  v_phase  text;
+  v_ended  boolean;
 begin
   if p_limit is null or p_limit not between 1 and 10000 then
     perform tasker.raise_error('TK400', format('can''t claim %s steps at once', coalesce(p_limit::text, 'null')),
@@ -21,29 +23,47 @@ begin
   if p_lease is null or p_lease <= interval '0' then
     perform tasker.raise_error('TK400', 'a lease must be longer than nothing', jsonb_build_object('lease', p_lease));
   end if;
-  select * into v_worker from tasker.workers w where w.worker_uuid = p_worker_uuid;
-  if not found then
-    perform tasker.raise_error('TK404', format('there is no worker %s', coalesce(p_worker_uuid::text, 'null')),
-                               jsonb_build_object('worker_uuid', p_worker_uuid), 'Call register_worker first.');
-  elsif v_worker.shut_down_at is not null then
-    perform tasker.raise_error('TK409', format('worker %s shut down at %s', p_worker_uuid, v_worker.shut_down_at),
-                               jsonb_build_object('worker_uuid', p_worker_uuid, 'event', 'claim'),
-                               'Register a new worker.');
+  v_worker := tasker.lock_worker_or_refuse(p_worker_uuid);
+  select s.phase, s.is_terminal into v_phase, v_ended
+    from tasker.worker_transitions t join tasker.lifecycle_states s on s.lifecycle = t.lifecycle and s.state = t.to_state
+   where t.worker_uuid = p_worker_uuid and t.most_recent;
+  if v_ended then
+    perform tasker.refuse_transition('worker', p_worker_uuid, v_worker.lifecycle, tasker.worker_state(p_worker_uuid), 'claim');
+  elsif v_phase = 'unresponsive' then
+    perform tasker.move_worker(p_worker_uuid, 'worker_recover');
+    v_phase := tasker.worker_phase(p_worker_uuid);
+  end if;
+  -- asking for work is a sign of life; it is written down three times in a heartbeat interval at most
+  update tasker.workers w set last_heartbeat_at = tasker.clock()
+   where w.worker_uuid = p_worker_uuid and w.last_heartbeat_at not between tasker.clock() - w.heartbeat_interval / 3 and tasker.clock();
+  -- capacity is judged under the lock of the worker, so that its own calls can't overbook it
+  v_left := least(p_limit, v_worker.max_concurrent - tasker.held_steps(p_worker_uuid));
+  if v_phase not in ('idle', 'busy') or v_worker.shutdown_requested_at is not null or v_left <= 0 then
+    return;
   end if;
 
   -- a new order every time, so that no namespace starves behind a busy one
   for v_queue in
-    select n.namespace, n.queue_name
-      from tasker.task_namespaces n
-     where n.namespace = any (coalesce(p_namespaces, v_worker.namespaces, array[n.namespace]))
+    select q.namespace, q.queue_name
+      from (select n.namespace, n.queue_name from tasker.task_namespaces n
+            union all
+            select c.namespace, c.queue_name from tasker.capability_queues c where c.requires <@ v_worker.capabilities) q
+     where q.namespace = any (coalesce(p_namespaces, v_worker.namespaces, array[q.namespace]))
      order by random()
   loop
     return query select * from tasker.claim_from_queue(p_worker_uuid, v_queue.namespace, v_queue.queue_name, v_left, p_lease);
     get diagnostics v_got = row_count;
     v_left := v_left - v_got;
+    if v_got > 0 and v_phase = 'idle' then
+      perform tasker.move_worker(p_worker_uuid, 'worker_assign');
+      v_phase := 'busy';
+    end if;
     exit when v_left <= 0;
   end loop;
+  if v_phase = 'busy' then
+    perform tasker.move_worker(p_worker_uuid, 'worker_finish');  -- the guard: it holds nothing any more
+  end if;
 end
 $$;
 comment on function tasker.claim_steps(uuid, text[], int, interval) is
-  'Hands up to p_limit steps to a worker: message taken, state changed, lease started in one transaction. p_namespaces null: those of the worker, or all.';
+  'Hands up to p_limit steps to a worker, never more than it has room for: message taken, state changed, lease started in one transaction. p_namespaces null: those of the worker, or all. A worker that is paused, ending or full gets none.';

@@ -23,6 +23,13 @@ begin
                                jsonb_build_object('parent_task_uuid', v_parent));
   end if;
 
+  -- a queue of their own for steps that ask for capabilities
+  perform tasker.ensure_capability_queue(q.namespace, q.requires)
+     from (select distinct t.namespace, s.requires
+             from unnest(p_tasks) with ordinality as t
+             join unnest(p_plans) with ordinality as p(plan_uuid, position) on p.position = t.ordinality
+             join unnest(p_steps) s on s.named_task_uuid = p.plan_uuid
+            where s.requires <> '{}') q;
   v_created := tasker.insert_tasks(p_tasks, p_plans, p_steps, p_start);
   if cardinality(v_created) = cardinality(p_tasks) then
     return array(select t.task_uuid from unnest(p_tasks) with ordinality as t order by t.ordinality);

@@ -8,16 +8,21 @@ create or replace function tasker.create_task_from_graph(
   p_parent_task_uuid uuid default null,
   p_tags             jsonb default '{}',
   p_requested_by     text default null,
-  p_start            boolean default true
+  p_start            boolean default true,
+  p_request_id text default null
 ) returns uuid
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_answer text := tasker.begin_request(p_request_id, 'create_task_from_graph', jsonb_build_array(p_graph, p_context, p_namespace, p_idempotency_key, p_correlation_id, p_priority, p_parent_task_uuid, p_tags, p_requested_by, p_start));
   v_plan uuid := tasker.uuid_generate_v7();
   v_task tasker.tasks;
 begin
+  if v_answer is not null then
+    return v_answer::uuid;
+  end if;
   perform tasker.refuse_template(p_graph);
   if coalesce(jsonb_typeof(p_context), 'null') not in ('object', 'null') or coalesce(jsonb_typeof(p_tags), 'null') not in ('object', 'null') then
     perform tasker.raise_error('TK400', 'context and tags must be JSON objects',
@@ -40,13 +45,14 @@ begin
   v_task.requested_by := p_requested_by;
   v_task.context := coalesce(p_context, '{}');
   v_task.tags := coalesce(p_tags, '{}');
-  return (tasker.create_or_find_tasks(
+  v_task.timeout := (p_graph ->> 'timeout_seconds')::double precision * interval '1 second';
+  return tasker.end_request(p_request_id, (tasker.create_or_find_tasks(
     array[v_task], array[v_plan],
     array(select (null, s.named_task_uuid, s.name, s.handler, s.ordinal, s.depends_on, s.arguments, s.retryable, s.max_attempts,
-                  s.base_delay, s.max_delay, s.jitter, s.timeout)::tasker.named_steps
+                  s.base_delay, s.max_delay, s.jitter, s.timeout, s.tool, s.requires, s.acceptance)::tasker.named_steps
             from tasker.template_steps(p_graph, v_plan) s),
-    array[coalesce(p_start, true)]))[1];
+    array[coalesce(p_start, true)]))[1]::text)::uuid;
 end
 $$;
-comment on function tasker.create_task_from_graph(jsonb, jsonb, text, text, uuid, int, uuid, jsonb, text, boolean) is
+comment on function tasker.create_task_from_graph(jsonb, jsonb, text, text, uuid, int, uuid, jsonb, text, boolean, text) is
   'Creates a task from an ad-hoc graph: a workflow definition that is not registered.';

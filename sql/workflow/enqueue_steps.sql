@@ -9,11 +9,13 @@ begin
     return;
   end if;
   for v_batch in
-    select n.queue_name, array_agg(jsonb_build_object('step_uuid', q.step_uuid, 'task_uuid', q.task_uuid)
-                                   order by q.position) as messages
+    select coalesce(c.queue_name, n.queue_name) as queue_name,
+           array_agg(jsonb_build_object('step_uuid', q.step_uuid, 'task_uuid', q.task_uuid) order by q.position) as messages
       from unnest(p_step_uuids, p_task_uuids, p_namespaces) with ordinality as q(step_uuid, task_uuid, namespace, position)
       join tasker.task_namespaces n on n.namespace = q.namespace
-     group by n.queue_name
+     cross join lateral (select s.requires from tasker.workflow_steps s where s.workflow_step_uuid = q.step_uuid limit 1) s
+      left join tasker.capability_queues c on c.namespace = q.namespace and c.requires = s.requires and s.requires <> '{}'
+     group by 1
   loop
     perform pgmq.send_batch(v_batch.queue_name, v_batch.messages);
   end loop;

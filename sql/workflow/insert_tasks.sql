@@ -48,18 +48,22 @@ begin
     insert into tasker.tasks
       (task_uuid, namespace, named_task_uuid, name, version, vocabulary, lifecycle, parent_task_uuid, correlation_id,
        idempotency_key, request_hash, priority, requested_by, context, tags, total_steps, pending_steps, in_flight_steps,
-       created_at, started_at, completed_at)
+       timeout, created_at, started_at, completed_at)
     select t.task_uuid, t.namespace, t.named_task_uuid, t.name, t.version, t.vocabulary, o.task_lifecycle, t.parent_task_uuid,
            t.correlation_id, t.idempotency_key, t.request_hash, t.priority, t.requested_by, t.context, t.tags, o.total,
            o.total - case when o.enqueues then o.roots else 0 end, case when o.enqueues then o.roots else 0 end,
-           clock.at, case when o.hops > 0 then clock.at end, case when o.finishes then clock.at end
+           t.timeout, clock.at, case when o.hops > 0 then clock.at end, case when o.finishes then clock.at end
       from unnest(p_tasks) with ordinality as t
       join unnest(p_plans, p_start) with ordinality as p(plan_uuid, start, position) on p.position = t.ordinality
       join outlooks o on o.plan_uuid = p.plan_uuid and o.start = p.start
      cross join (select clock_timestamp() as at) clock
      order by t.ordinality
         on conflict (namespace, idempotency_key) where idempotency_key is not null do nothing
-    returning task_uuid, namespace, requested_by
+    returning task_uuid, namespace, requested_by, timeout, completed_at
+  ), time_limits as (
+    insert into tasker.timers (due_at, kind, task_uuid, namespace, sort_key)
+    select tasker.clock() + n.timeout, 'task_timeout', n.task_uuid, n.namespace, 0
+      from new_tasks n where n.timeout is not null and n.completed_at is null
   ), planned as materialized (
     select n.task_uuid, n.namespace, n.requested_by, p.plan_uuid, p.start
       from new_tasks n
@@ -68,7 +72,7 @@ begin
   ), steps_to_be as materialized (
     select tasker.uuid_generate_v7() as step_uuid, n.task_uuid, n.namespace, o.step_lifecycle, o.step_initial, o.enqueues,
            s.named_step_uuid, s.name, s.handler, s.ordinal, s.depends_on, s.arguments, s.retryable, s.max_attempts,
-           s.base_delay, s.max_delay, s.jitter, s.timeout
+           s.base_delay, s.max_delay, s.jitter, s.timeout, s.tool, s.requires, s.acceptance
       from planned n
       join outlooks o on o.plan_uuid = n.plan_uuid and o.start = n.start
       join unnest(p_steps) s on s.named_task_uuid = n.plan_uuid
@@ -76,9 +80,10 @@ begin
   ), new_steps as (
     insert into tasker.workflow_steps
       (workflow_step_uuid, task_uuid, namespace, named_step_uuid, name, handler, lifecycle, ordinal, unmet_dependencies,
-       max_attempts, retryable, base_delay, max_delay, jitter, timeout, arguments)
+       max_attempts, retryable, base_delay, max_delay, jitter, timeout, arguments, tool, requires, acceptance)
     select s.step_uuid, s.task_uuid, s.namespace, s.named_step_uuid, s.name, s.handler, s.step_lifecycle, s.ordinal,
-           cardinality(s.depends_on), s.max_attempts, s.retryable, s.base_delay, s.max_delay, s.jitter, s.timeout, s.arguments
+           cardinality(s.depends_on), s.max_attempts, s.retryable, s.base_delay, s.max_delay, s.jitter, s.timeout, s.arguments,
+           s.tool, s.requires, s.acceptance
       from steps_to_be s
   ), new_edges as (
     insert into tasker.workflow_step_edges (task_uuid, from_step_uuid, to_step_uuid)

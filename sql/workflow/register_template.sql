@@ -1,15 +1,22 @@
-create or replace function tasker.register_template(p_template jsonb) returns uuid
+create or replace function tasker.register_template(
+  p_template jsonb,
+  p_request_id text default null
+) returns uuid
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_answer text := tasker.begin_request(p_request_id, 'register_template', jsonb_build_array(p_template));
   v_namespace text := coalesce(p_template ->> 'namespace', 'default');
   v_version   text := coalesce(p_template ->> 'version', '1.0.0');
   v_hash      text := encode(sha256(convert_to((p_template - 'namespace' - 'version')::text, 'UTF8')), 'hex');
   v_known     tasker.named_tasks;
   v_uuid      uuid;
 begin
+  if v_answer is not null then
+    return v_answer::uuid;
+  end if;
   perform tasker.refuse_template(p_template);
   perform tasker.ensure_namespace(v_namespace);
 
@@ -28,12 +35,12 @@ begin
           'path', 'version', 'message', 'the version exists with other content', 'registered_at', v_known.created_at))),
         'A version never changes: register the new content under a new version.');
     end if;
-    return v_known.named_task_uuid;
+    return tasker.end_request(p_request_id, v_known.named_task_uuid::text)::uuid;
   end if;
 
   insert into tasker.named_steps select * from tasker.template_steps(p_template, v_uuid);
-  return v_uuid;
+  return tasker.end_request(p_request_id, v_uuid::text)::uuid;
 end
 $$;
-comment on function tasker.register_template(jsonb) is
+comment on function tasker.register_template(jsonb, text) is
   'Stores a workflow under (namespace, name, version). The same content again is the same template; other content under the same version is refused.';

@@ -1,12 +1,21 @@
-create or replace function tasker.reset_task(p_task_uuid uuid, p_reason text, p_requested_by text) returns text
+create or replace function tasker.reset_task(
+  p_task_uuid uuid,
+  p_reason text,
+  p_requested_by text,
+  p_request_id text default null
+) returns text
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_answer text := tasker.begin_request(p_request_id, 'reset_task', jsonb_build_array(p_task_uuid, p_reason, p_requested_by));
   v_metadata jsonb := jsonb_build_object('reason', p_reason, 'requested_by', p_requested_by, 'manual', true, 'attempts_reset', true);
   v_steps    uuid[];
 begin
+  if v_answer is not null then
+    return v_answer;
+  end if;
   perform tasker.command_task(p_task_uuid, 'reset_task', p_reason, p_requested_by);
   v_steps := array(select s.workflow_step_uuid from tasker.workflow_steps s where s.task_uuid = p_task_uuid);
   perform tasker.lock_steps(v_steps);
@@ -14,8 +23,8 @@ begin
   update tasker.workflow_steps s set attempts = 0 where s.workflow_step_uuid = any (v_steps);
   perform tasker.append_step_transitions(array(select m from tasker.step_moves(v_steps, 'retry_step', v_metadata) m));
   perform tasker.drive_tasks(array[p_task_uuid]);
-  return tasker.task_state(p_task_uuid);
+  return tasker.end_request(p_request_id, tasker.task_state(p_task_uuid));
 end
 $$;
-comment on function tasker.reset_task(uuid, text, text) is
+comment on function tasker.reset_task(uuid, text, text, text) is
   'Starts a failed task again (seed 004: Reset): its failed steps go back to work with all their attempts, finished ones stay finished.';

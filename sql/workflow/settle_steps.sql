@@ -37,6 +37,7 @@ begin
   v_success := array(select m from tasker.step_moves(v_steps, 'settle_success') m);
   v_failure := tasker.schedule_retries(array(select m from tasker.step_moves(v_steps, 'settle_failure') m));
   perform tasker.append_step_transitions(v_success || v_failure);
+  perform tasker.record_step_results(v_success || v_failure);
   v_ready := tasker.release_dependents(tasker.satisfied_by(v_success || v_failure));
 
   v_counts := tasker.drive_tasks(

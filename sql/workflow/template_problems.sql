@@ -45,9 +45,9 @@ begin
      union all
     select 'steps', 'steps must be an array' where coalesce(jsonb_typeof(p_template -> 'steps'), '') <> 'array'
      union all
-    select k.key, format('unknown field; known are %s', 'name, namespace, version, description, vocabulary, steps')
+    select k.key, format('unknown field; known are %s', 'name, namespace, version, description, vocabulary, timeout_seconds, steps')
       from jsonb_object_keys(p_template) as k(key)
-     where k.key not in ('name', 'namespace', 'version', 'description', 'vocabulary', 'steps')
+     where k.key not in ('name', 'namespace', 'version', 'description', 'vocabulary', 'steps', 'timeout_seconds')
      union all
     select s.path, 'a step must be a JSON object' from steps s where jsonb_typeof(s.step) <> 'object'
      union all
@@ -57,9 +57,10 @@ begin
     select min(s.path) || '.name', format('%s steps are called %L', count(*), s.name) from steps s
      where s.name is not null group by s.name having count(*) > 1
      union all
-    select s.path || '.' || k.key, 'unknown field; known are name, handler, depends_on, arguments, retryable, max_attempts, retry, timeout_seconds'
+    select s.path || '.' || k.key, 'unknown field; known are name, handler, depends_on, arguments, retryable, max_attempts, retry, timeout_seconds, tool, requires, acceptance'
       from steps s cross join lateral jsonb_object_keys(case when jsonb_typeof(s.step) = 'object' then s.step else '{}' end) as k(key)
-     where k.key not in ('name', 'handler', 'depends_on', 'arguments', 'retryable', 'max_attempts', 'retry', 'timeout_seconds')
+     where k.key not in ('name', 'handler', 'depends_on', 'arguments', 'retryable', 'max_attempts', 'retry', 'timeout_seconds',
+                         'tool', 'requires', 'acceptance')
      union all
     select s.path || '.retry.' || k.key, 'unknown field; known are base_delay, max_delay, jitter'
       from steps s cross join lateral jsonb_object_keys(case when jsonb_typeof(s.step -> 'retry') = 'object' then s.step -> 'retry' else '{}' end) as k(key)
@@ -69,8 +70,23 @@ begin
       from steps s
      cross join (values ('handler', 'string', 'a string'), ('depends_on', 'array', 'an array of step names'),
                         ('arguments', 'object', 'a JSON object'), ('retryable', 'boolean', 'true or false'),
-                        ('retry', 'object', 'a JSON object')) as f(field, kind, wanted)
+                        ('retry', 'object', 'a JSON object'), ('tool', 'string', 'a string'),
+                        ('requires', 'array', 'an array of capabilities'),
+                        ('acceptance', 'array', 'an array of acceptance checks')) as f(field, kind, wanted)
      where jsonb_typeof(s.step) = 'object' and coalesce(jsonb_typeof(s.step -> f.field), 'null') not in ('null', f.kind)
+     union all
+    select 'timeout_seconds', 'must be a number from 0.001 to 31536000'
+     where coalesce(jsonb_typeof(p_template -> 'timeout_seconds'), 'null') <> 'null'
+       and (jsonb_typeof(p_template -> 'timeout_seconds') <> 'number'
+            or (p_template ->> 'timeout_seconds')::numeric not between 0.001 and 31536000)
+     union all
+    select format('%s.acceptance[%s]', s.path, c.position - 1),
+           'an acceptance check is an object with a type: file_exists, python_import, js_import, command, lint or custom'
+      from steps s
+     cross join lateral jsonb_array_elements(case when jsonb_typeof(s.step) = 'object' and jsonb_typeof(s.step -> 'acceptance') = 'array'
+                                                  then s.step -> 'acceptance' else '[]' end) with ordinality as c(acceptance_check, position)
+     where jsonb_typeof(c.acceptance_check) <> 'object'
+        or coalesce(c.acceptance_check ->> 'type', '') not in ('file_exists', 'python_import', 'js_import', 'command', 'lint', 'custom')
      union all
     select l.path, format('must be a %s from %s to %s', l.kind, l.lowest, l.highest) from limits l
      where jsonb_typeof(l.value) <> 'number'

@@ -21,7 +21,12 @@ as $$
          coalesce((s.step #>> '{retry,base_delay}')::double precision, 2) * interval '1 second',
          coalesce((s.step #>> '{retry,max_delay}')::double precision, 60) * interval '1 second',
          coalesce((s.step #>> '{retry,jitter}')::real, 0.25),
-         coalesce((s.step ->> 'timeout_seconds')::double precision, 300) * interval '1 second'
+         coalesce((s.step ->> 'timeout_seconds')::double precision, 300) * interval '1 second',
+         s.step ->> 'tool',
+         coalesce((select array_agg(distinct c.capability order by c.capability)
+                     from jsonb_array_elements_text(case when jsonb_typeof(s.step -> 'requires') = 'array'
+                                                         then s.step -> 'requires' else '[]' end) as c(capability)), '{}'),
+         coalesce(nullif(s.step -> 'acceptance', 'null'), '[]')
     from steps s
     left join dependencies d on d.ordinal = s.ordinal
 $$;

@@ -1,13 +1,15 @@
 create or replace function tasker.transition_step(
   p_step_uuid uuid,
   p_event     text,
-  p_metadata  jsonb default '{}'
+  p_metadata  jsonb default '{}',
+  p_request_id text default null
 ) returns text
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_answer text := tasker.begin_request(p_request_id, 'transition_step', jsonb_build_array(p_step_uuid, p_event, p_metadata));
   v_task    uuid := tasker.lock_step_or_refuse(p_step_uuid);
   v_step    tasker.workflow_steps;
   v_current tasker.workflow_step_transitions;
@@ -16,6 +18,9 @@ declare
   v_move    tasker.step_move;
   v_phase   text;
 begin
+  if v_answer is not null then
+    return v_answer;
+  end if;
   p_metadata := coalesce(p_metadata, '{}');
   select * into v_step from tasker.workflow_steps s where s.workflow_step_uuid = p_step_uuid;
   select * into v_current from tasker.workflow_step_transitions t where t.workflow_step_uuid = p_step_uuid and t.most_recent;
@@ -73,8 +78,8 @@ begin
   elsif v_phase <> 'running' then
     perform tasker.after_step_moves(v_task, array[v_move]);
   end if;
-  return v_rule.to_state;
+  return tasker.end_request(p_request_id, v_rule.to_state);
 end
 $$;
-comment on function tasker.transition_step(uuid, text, jsonb) is
+comment on function tasker.transition_step(uuid, text, jsonb, text) is
   'The generic door for steps: makes one transition by its event. Rules and guards (TK422 tells what is missing) are checked under the lock, and what follows from the new state follows.';

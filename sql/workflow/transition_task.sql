@@ -2,19 +2,24 @@ create or replace function tasker.transition_task(
   p_task_uuid      uuid,
   p_event          text,
   p_processor_uuid uuid default null,
-  p_metadata       jsonb default '{}'
+  p_metadata       jsonb default '{}',
+  p_request_id text default null
 ) returns text
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_answer text := tasker.begin_request(p_request_id, 'transition_task', jsonb_build_array(p_task_uuid, p_event, p_processor_uuid, p_metadata));
   v_current tasker.task_transitions;
   v_rule    tasker.lifecycle_transitions;
   v_owner   record;
   v_facts   tasker.task_facts;
   v_ended   record;
 begin
+  if v_answer is not null then
+    return v_answer;
+  end if;
   perform tasker.lock_task_or_refuse(p_task_uuid);
   select * into v_current from tasker.task_transitions t where t.task_uuid = p_task_uuid and t.most_recent;
   if not exists (select from tasker.lifecycle_transitions r
@@ -68,8 +73,8 @@ begin
     insert into tasker.timers (due_at, kind, task_uuid, namespace, sort_key)
     values (tasker.clock() + interval '30 seconds', 'drive', p_task_uuid, v_current.namespace, v_current.sort_key + 1);
   end if;
-  return v_rule.to_state;
+  return tasker.end_request(p_request_id, v_rule.to_state);
 end
 $$;
-comment on function tasker.transition_task(uuid, text, uuid, jsonb) is
+comment on function tasker.transition_task(uuid, text, uuid, jsonb, text) is
   'The generic door for tasks: makes one transition by its event. Rules, guards (TK422) and ownership (TK403) are checked under the lock. If nobody moves the task on, the engine does after 30 s.';

@@ -1,0 +1,80 @@
+create or replace function tasker.recover(
+  p_dry_run      boolean default true,
+  p_task_uuid    uuid default null,
+  p_reason       text default null,
+  p_requested_by text default null,
+  out problem     text,
+  out entity_kind text,
+  out entity_uuid uuid,
+  out action      text,
+  out done        boolean
+) returns setof record
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_found record;
+begin
+  if not p_dry_run then
+    perform tasker.refuse_without_reason(p_reason, p_requested_by);
+  end if;
+
+  for v_found in
+    with queued as materialized (
+      select m.step_uuid, m.queue_name from tasker.queued_messages() m
+    ), steps as materialized (
+      select s.workflow_step_uuid, s.task_uuid, s.namespace, s.claim_uuid, c.sort_key, x.phase
+        from tasker.workflow_steps s
+        join tasker.workflow_step_transitions c on c.workflow_step_uuid = s.workflow_step_uuid and c.most_recent
+        join tasker.lifecycle_states x on x.lifecycle = c.lifecycle and x.state = c.to_state
+       where not x.is_terminal and (p_task_uuid is null or s.task_uuid = p_task_uuid)
+    )
+    select 'queued_without_message' as problem, s.task_uuid, s.workflow_step_uuid, 'send it to its queue again' as action
+      from steps s
+     where s.phase = 'queued'
+       and not exists (select from queued q where q.step_uuid = s.workflow_step_uuid)
+       and not exists (select from tasker.timers t where t.workflow_step_uuid = s.workflow_step_uuid and t.kind = 'requeue')
+    union all
+    select 'reported_without_message', s.task_uuid, s.workflow_step_uuid, 'wake orchestration for it'
+      from steps s
+     where s.phase in ('reported_success', 'reported_failure')
+       and not exists (select from queued q where q.step_uuid = s.workflow_step_uuid and q.queue_name = 'orchestration_step_results')
+    union all
+    select 'running_without_claim', s.task_uuid, s.workflow_step_uuid, 'report its attempt as failed'
+      from steps s
+     where s.phase = 'running'
+       and not exists (select from tasker.step_claims k where k.claim_uuid = s.claim_uuid)
+    union all
+    select 'waiting_for_retry_without_timer', s.task_uuid, s.workflow_step_uuid, 'retry it now'
+      from steps s
+     where s.phase = 'waiting_retry'
+       and not exists (select from tasker.timers t where t.workflow_step_uuid = s.workflow_step_uuid and t.sort_key = s.sort_key)
+    union all
+    select 'task_could_move', t.task_uuid, null, 'drive it'
+      from tasker.tasks t
+      join tasker.task_transitions c on c.task_uuid = t.task_uuid and c.most_recent
+      join tasker.lifecycle_states x on x.lifecycle = c.lifecycle and x.state = c.to_state and not x.is_terminal
+     where (p_task_uuid is null or t.task_uuid = p_task_uuid)
+       and t.started_at is not null
+       and cardinality(tasker.foreign_owned(array[t.task_uuid], null)) = 0
+       and exists (select from tasker.task_path(c.lifecycle, c.to_state, (
+                     select row((f.facts).total_steps, (f.facts).pending_steps, (f.facts).ready_steps, (f.facts).in_flight_steps,
+                                (f.facts).waiting_retry_steps, (f.facts).satisfied_steps, (f.facts).failed_steps, 0,
+                                (f.facts).enqueue_failed)::tasker.task_facts
+                       from (select tasker.task_facts_of(t.task_uuid) as facts) f)))
+     order by 2, 3
+  loop
+    problem := v_found.problem;
+    entity_kind := case when v_found.workflow_step_uuid is null then 'task' else 'step' end;
+    entity_uuid := coalesce(v_found.workflow_step_uuid, v_found.task_uuid);
+    action := v_found.action;
+    done := not p_dry_run and tasker.recover_one(v_found.problem, v_found.task_uuid, v_found.workflow_step_uuid,
+                                                 jsonb_build_object('reason', p_reason, 'requested_by', p_requested_by,
+                                                                    'manual', true, 'recovered_from', v_found.problem));
+    return next;
+  end loop;
+end
+$$;
+comment on function tasker.recover(boolean, uuid, text, text) is
+  'Finds work that nothing would move any more and mends it: lost messages, claims, timers, tasks that could go on. Dry run by default: it says what it would do. What it does is logged with reason and name.';

@@ -1,0 +1,55 @@
+create or replace function tasker.expire_claims(p_now timestamptz, p_limit int) returns int
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set jit = off
+as $$
+declare
+  v_claims  uuid[];
+  v_steps   uuid[];
+  v_reports tasker.step_report[];
+begin
+  -- Same order as a report: steps first, then their claims. What the claim row says under its lock decides, so that an
+  -- extension that came first wins.
+  v_claims := array(select c.claim_uuid from tasker.step_claims c
+                     where least(c.lease_expires_at, c.first_timeout_at) <= p_now
+                     order by least(c.lease_expires_at, c.first_timeout_at) limit p_limit);
+  if cardinality(v_claims) = 0 then
+    return 0;
+  end if;
+  v_steps := array(select distinct u from tasker.step_claims c cross join lateral unnest(c.step_uuids) u
+                    where c.claim_uuid = any (v_claims));
+  perform tasker.lock_steps(v_steps);
+  perform from tasker.step_claims c where c.claim_uuid = any (v_claims) order by c.claim_uuid for update;
+
+  select array_agg((x.position, x.workflow_step_uuid, x.claim_uuid, false,
+                    jsonb_strip_nulls(jsonb_build_object(
+                      'success', false, 'category', 'transient', 'checkpoint', x.checkpoint,
+                      case when x.lease_ended then 'lease_expired' else 'timed_out' end, true,
+                      'error', case when x.lease_ended
+                        then jsonb_build_object('type', 'lease_expired', 'message',
+                                                format('worker %s let its lease end at %s', x.worker_uuid, x.lease_expires_at))
+                        else jsonb_build_object('type', 'timeout', 'message', format('it ran for longer than %s', x.timeout)) end)),
+                    null)::tasker.step_report order by x.position)
+    into v_reports
+    from (select s.workflow_step_uuid, c.claim_uuid, c.worker_uuid, c.lease_expires_at, s.timeout, k.checkpoint,
+                 c.lease_expires_at <= p_now as lease_ended, (row_number() over ())::int as position
+            from tasker.step_claims c
+            join tasker.workflow_steps s on s.workflow_step_uuid = any (c.step_uuids) and s.claim_uuid = c.claim_uuid
+            left join tasker.step_checkpoints k on k.workflow_step_uuid = s.workflow_step_uuid
+           where c.claim_uuid = any (v_claims)
+             and (c.lease_expires_at <= p_now or s.last_attempted_at + s.timeout <= p_now)) x;
+  if v_reports is not null then
+    perform from tasker.apply_reports(v_reports);
+  end if;
+
+  -- an ended claim is gone; one that lives on wakes tick again for the next of its steps
+  delete from tasker.step_claims c where c.claim_uuid = any (v_claims) and c.lease_expires_at <= p_now;
+  update tasker.step_claims c
+     set first_timeout_at = coalesce((select min(s.last_attempted_at + s.timeout) from tasker.workflow_steps s
+                                       where s.workflow_step_uuid = any (c.step_uuids) and s.claim_uuid = c.claim_uuid), 'infinity')
+   where c.claim_uuid = any (v_claims);
+  return coalesce(cardinality(v_reports), 0);
+end
+$$;
+comment on function tasker.expire_claims(timestamptz, int) is
+  'Takes steps from workers whose lease ended or that run one for too long: each attempt is reported as failed on their behalf with what it saved, audited under their key, and the fence refuses them from then on.';

@@ -1,0 +1,16 @@
+create or replace function tasker.lock_worker_or_refuse(p_worker_uuid uuid) returns tasker.workers
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_worker tasker.workers;
+begin
+  select * into v_worker from tasker.workers w where w.worker_uuid = p_worker_uuid for no key update;
+  if not found then
+    perform tasker.raise_error('TK404', format('there is no worker %s', coalesce(p_worker_uuid::text, 'null')),
+                               jsonb_build_object('worker_uuid', p_worker_uuid), 'Call register_worker first.');
+  end if;
+  return v_worker;
+end
+$$;
+comment on function tasker.lock_worker_or_refuse(uuid) is 'Locks one worker, or raises TK404. Workers are locked before tasks.';

@@ -1,0 +1,37 @@
+create or replace function tasker.miss_heartbeats(p_now timestamptz, p_limit int) returns int
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_worker tasker.workers;
+  v_moved  int := 0;
+begin
+  for v_worker in
+    select w.* from tasker.workers w
+      join tasker.worker_transitions t on t.worker_uuid = w.worker_uuid and t.most_recent
+      join tasker.lifecycle_states s on s.lifecycle = t.lifecycle and s.state = t.to_state
+     where not s.is_terminal
+       and w.last_heartbeat_at <= p_now - case s.phase
+             when 'busy' then w.heartbeat_interval * w.max_missed_heartbeats
+             when 'unresponsive' then w.heartbeat_interval * w.max_missed_heartbeats * 2
+             -- nothing depends on a worker that holds nothing: only tidied up
+             else greatest(interval '1 day', w.heartbeat_interval * w.max_missed_heartbeats) end
+     order by w.worker_uuid
+     limit p_limit
+       for no key update of w skip locked
+  loop
+    if tasker.worker_phase(v_worker.worker_uuid) = 'unresponsive' then
+      perform tasker.move_worker(v_worker.worker_uuid, 'worker_expire', jsonb_build_object('last_heartbeat_at', v_worker.last_heartbeat_at));
+    else
+      -- its work goes to others: the leases end now
+      update tasker.step_claims c set lease_expires_at = '-infinity' where c.worker_uuid = v_worker.worker_uuid;
+      perform coalesce(tasker.move_worker(v_worker.worker_uuid, 'worker_miss', jsonb_build_object('last_heartbeat_at', v_worker.last_heartbeat_at)),
+                       tasker.move_worker(v_worker.worker_uuid, 'worker_shutdown', jsonb_build_object('reason', 'missed its heartbeats')));
+    end if;
+    v_moved := v_moved + 1;
+  end loop;
+  return v_moved;
+end
+$$;
+comment on function tasker.miss_heartbeats(timestamptz, int) is
+  'Busy workers that missed their heartbeats become unresponsive and lose what they hold; those that stay silent as long again are ended (seed 000). Idle ones are ended after a day.';
