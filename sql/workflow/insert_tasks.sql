@@ -80,12 +80,15 @@ begin
     select s.step_uuid, s.task_uuid, s.namespace, s.named_step_uuid, s.name, s.handler, s.step_lifecycle, s.ordinal,
            cardinality(s.depends_on), s.max_attempts, s.retryable, s.base_delay, s.max_delay, s.jitter, s.timeout, s.arguments
       from steps_to_be s
+  ), dependencies as materialized (  -- first, or every step of a task would be joined with every other one
+    select s.task_uuid, s.step_uuid, d.ordinal as depends_on
+      from steps_to_be s
+     cross join lateral unnest(s.depends_on) as d(ordinal)
   ), new_edges as (
     insert into tasker.workflow_step_edges (task_uuid, from_step_uuid, to_step_uuid)
     select c.task_uuid, p.step_uuid, c.step_uuid
-      from steps_to_be c
-     cross join lateral unnest(c.depends_on) as d(ordinal)
-      join steps_to_be p on p.task_uuid = c.task_uuid and p.ordinal = d.ordinal
+      from dependencies c
+      join steps_to_be p on p.task_uuid = c.task_uuid and p.ordinal = c.depends_on
   )
   select (select array_agg(n.task_uuid) from planned n),
          (select array_agg((m.task_uuid, m.namespace, m.lifecycle, m.from_state, m.event, m.to_state, m.hop + 1, m.hop = m.hops,

@@ -6,11 +6,12 @@ as $$
 declare
   v_namespace text := coalesce(p_template ->> 'namespace', 'default');
   v_version   text := coalesce(p_template ->> 'version', '1.0.0');
-  v_hash      text := encode(sha256(convert_to((p_template - 'namespace' - 'version')::text, 'UTF8')), 'hex');
+  v_hash      text;
   v_known     tasker.named_tasks;
   v_uuid      uuid;
 begin
   perform tasker.refuse_template(p_template);
+  v_hash := encode(sha256(convert_to((p_template - 'namespace' - 'version')::text, 'UTF8')), 'hex');
   perform tasker.ensure_namespace(v_namespace);
 
   insert into tasker.named_tasks (namespace, name, version, vocabulary, description, configuration, content_hash)

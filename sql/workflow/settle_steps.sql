@@ -33,6 +33,10 @@ begin
                                                          where s <> all (v_steps))), 1);
   end if;
 
+  if exists (select from tasker.processors) then
+    perform tasker.take_over_tasks(v_tasks, p_processor_uuid);
+  end if;
+
   perform tasker.lock_steps(v_steps);
   v_success := array(select m from tasker.step_moves(v_steps, 'settle_success') m);
   v_failure := tasker.schedule_retries(array(select m from tasker.step_moves(v_steps, 'settle_failure') m));

@@ -2,6 +2,8 @@ create or replace function tasker.template_problems(p_template jsonb) returns js
 language plpgsql
 stable
 set search_path = pg_catalog, pg_temp
+set enable_nestloop = off  -- the planner can't know how long a JSON array is
+set jit = off
 as $$
 declare
   v_problems jsonb;
@@ -16,11 +18,11 @@ begin
       from jsonb_array_elements(case when jsonb_typeof(p_template -> 'steps') = 'array'
                                      then p_template -> 'steps' else '[]' end) with ordinality as s(step, position)
   ), dependencies as (
-    select s.path, s.name, d.dependency
+    select s.path, s.name, d.dependency #>> '{}' as dependency
       from steps s
-     cross join lateral jsonb_array_elements_text(case when jsonb_typeof(s.step -> 'depends_on') = 'array'
-                                                       then s.step -> 'depends_on' else '[]' end) as d(dependency)
-     where jsonb_typeof(s.step) = 'object'
+     cross join lateral jsonb_array_elements(case when jsonb_typeof(s.step -> 'depends_on') = 'array'
+                                                  then s.step -> 'depends_on' else '[]' end) as d(dependency)
+     where jsonb_typeof(s.step) = 'object' and jsonb_typeof(d.dependency) = 'string'
   ), limits (field, kind, lowest, highest, path, value) as (
     select l.field, l.kind, l.lowest, l.highest, s.path || '.' || replace(l.field, ',', '.'), s.step #> string_to_array(l.field, ',')
       from steps s
@@ -34,6 +36,9 @@ begin
      union all
     select f.field, format('%s must be a string', f.field) from (values ('namespace'), ('version'), ('description'), ('vocabulary')) as f(field)
      where p_template ? f.field and jsonb_typeof(p_template -> f.field) not in ('string', 'null')
+     union all
+    select 'namespace', 'a namespace has 1 to 63 letters, digits, underscores, dots and hyphens, beginning with a letter or digit'
+     where jsonb_typeof(p_template -> 'namespace') = 'string' and p_template ->> 'namespace' !~ '^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$'
      union all
     select 'version', 'a version has 1 to 128 characters'
      where jsonb_typeof(p_template -> 'version') = 'string' and length(p_template ->> 'version') not between 1 and 128
@@ -71,6 +76,12 @@ begin
                         ('arguments', 'object', 'a JSON object'), ('retryable', 'boolean', 'true or false'),
                         ('retry', 'object', 'a JSON object')) as f(field, kind, wanted)
      where jsonb_typeof(s.step) = 'object' and coalesce(jsonb_typeof(s.step -> f.field), 'null') not in ('null', f.kind)
+     union all
+    select s.path || '.depends_on', 'depends_on must be an array of step names'
+      from steps s
+     cross join lateral jsonb_array_elements(case when jsonb_typeof(s.step -> 'depends_on') = 'array'
+                                                  then s.step -> 'depends_on' else '[]' end) as d(dependency)
+     where jsonb_typeof(s.step) = 'object' and jsonb_typeof(d.dependency) <> 'string'
      union all
     select l.path, format('must be a %s from %s to %s', l.kind, l.lowest, l.highest) from limits l
      where jsonb_typeof(l.value) <> 'number'
