@@ -30,7 +30,7 @@ types: $(VENV)/.dev
 
 sql-lint: $(VENV)/.dev
 	@echo "== SQL"
-	@$(BIN)/sqlfluff lint --processes 2 --disable-progress-bar --nocolor -q sql migrations
+	@$(BIN)/sqlfluff lint --disable-progress-bar --nocolor -q sql migrations
 	@if [ -f docker-compose.yml ]; then \
 		$(BIN)/check-jsonschema --quiet --builtin-schema vendor.compose-spec docker-compose.yml; fi
 

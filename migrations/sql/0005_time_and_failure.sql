@@ -239,3 +239,14 @@ create type tasker.breaker_facts as (
   cooled            boolean
 );
 comment on type tasker.breaker_facts is 'What a circuit breaker guard may look at.';
+
+-- What the failure of a step means for its task (seeds 000 critical tasks, 002 optional steps).
+alter table tasker.named_steps add column on_failure text not null default 'block' check (on_failure in ('block', 'stop', 'continue'));
+comment on column tasker.named_steps.on_failure is 'block: what depends on it can''t start; stop: critical, nothing new starts; continue: optional, its dependents go on.';
+alter table tasker.workflow_steps add column on_failure text not null default 'block' check (on_failure in ('block', 'stop', 'continue'));
+comment on column tasker.workflow_steps.on_failure is 'block: what depends on it can''t start; stop: critical, nothing new starts; continue: optional, its dependents go on.';
+alter table tasker.tasks add column failed_critical_steps int not null default 0 check (failed_critical_steps >= 0);
+comment on column tasker.tasks.failed_critical_steps is 'How many critical steps failed; none may start while there is one.';
+comment on column tasker.tasks.satisfied_steps is 'Steps whose dependents may start: done, or optional and failed.';
+comment on column tasker.tasks.failed_steps is 'Steps that ended without satisfying their dependents.';
+alter type tasker.task_facts add attribute failed_critical_steps int;

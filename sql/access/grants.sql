@@ -13,6 +13,7 @@ grant select on tasker.error_catalogue, tasker.lifecycles, tasker.lifecycle_stat
                 tasker.lifecycle_transitions, tasker.lifecycle_phases, tasker.engine_operations, tasker.guards,
                 tasker.transition_actions, tasker.vocabularies
   to tasker_client, tasker_worker, tasker_operator, tasker_auditor, tasker_monitor;
+grant select on tasker.test_clock to tasker_client, tasker_worker, tasker_operator, tasker_auditor, tasker_monitor;  -- clock() reads it
 grant execute on function tasker.lifecycle_diagram(text, text), tasker.schema_version(), tasker.clock()
   to tasker_client, tasker_worker, tasker_operator, tasker_auditor, tasker_monitor;
 

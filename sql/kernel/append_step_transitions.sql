@@ -48,21 +48,28 @@ begin
   end if;
   -- progress counters of the tasks: moves between two states that count the same cost nothing here
   update tasker.tasks t
-     set pending_steps       = t.pending_steps       + d.pending,
-         in_flight_steps     = t.in_flight_steps     + d.in_flight,
-         waiting_retry_steps = t.waiting_retry_steps + d.waiting_retry,
-         satisfied_steps     = t.satisfied_steps     + d.satisfied,
-         failed_steps        = t.failed_steps        + d.failed
+     set pending_steps         = t.pending_steps         + d.pending,
+         in_flight_steps       = t.in_flight_steps       + d.in_flight,
+         waiting_retry_steps   = t.waiting_retry_steps   + d.waiting_retry,
+         satisfied_steps       = t.satisfied_steps       + d.satisfied,
+         failed_steps          = t.failed_steps          + d.failed,
+         failed_critical_steps = t.failed_critical_steps + d.failed_critical
     from (select m.task_uuid,
-                 sum((n.counts_as = 'pending')::int       - (o.counts_as = 'pending')::int)       as pending,
-                 sum((n.counts_as = 'in_flight')::int     - (o.counts_as = 'in_flight')::int)     as in_flight,
-                 sum((n.counts_as = 'waiting_retry')::int - (o.counts_as = 'waiting_retry')::int) as waiting_retry,
-                 sum((n.counts_as = 'satisfied')::int     - (o.counts_as = 'satisfied')::int)     as satisfied,
-                 sum((n.counts_as = 'failed')::int        - (o.counts_as = 'failed')::int)        as failed
-            from unnest(p_moves) m
-            join tasker.lifecycle_states o on o.lifecycle = m.lifecycle and o.state = m.from_state
-            join tasker.lifecycle_states n on n.lifecycle = m.lifecycle and n.state = m.to_state
-           where o.counts_as <> n.counts_as
+                 sum((m.counts_as = 'pending')::int       - (m.counted_as = 'pending')::int)       as pending,
+                 sum((m.counts_as = 'in_flight')::int     - (m.counted_as = 'in_flight')::int)     as in_flight,
+                 sum((m.counts_as = 'waiting_retry')::int - (m.counted_as = 'waiting_retry')::int) as waiting_retry,
+                 sum((m.counts_as = 'satisfied')::int     - (m.counted_as = 'satisfied')::int)     as satisfied,
+                 sum((m.counts_as = 'failed')::int        - (m.counted_as = 'failed')::int)        as failed,
+                 sum(case when m.on_failure = 'stop' then (m.counts_as = 'failed')::int - (m.counted_as = 'failed')::int
+                          else 0 end)                                                              as failed_critical
+            from (select m.task_uuid, s.on_failure, tasker.counts_as(o.counts_as, s.on_failure) as counted_as,
+                         tasker.counts_as(n.counts_as, s.on_failure) as counts_as
+                    from unnest(p_moves) m
+                    join tasker.lifecycle_states o on o.lifecycle = m.lifecycle and o.state = m.from_state
+                    join tasker.lifecycle_states n on n.lifecycle = m.lifecycle and n.state = m.to_state
+                   cross join lateral (select s.on_failure from tasker.workflow_steps s
+                                        where s.workflow_step_uuid = m.workflow_step_uuid limit 1) s
+                   where o.counts_as <> n.counts_as) m
            group by m.task_uuid) d
    where t.task_uuid = d.task_uuid;
 end

@@ -10,7 +10,7 @@ begin
   select a.workflow_step_uuid as entity_uuid, a.lifecycle, a.from_state, a.event, a.to_state
     into v_bad
     from appended a
-    left join lateral (select p.to_state, p.lifecycle, p.most_recent
+    left join lateral (select p.to_state, p.lifecycle, p.task_uuid, p.namespace, p.most_recent
                          from tasker.workflow_step_transitions p
                         where p.workflow_step_uuid = a.workflow_step_uuid and p.sort_key = a.sort_key - 1
                         limit 1) previous on true
@@ -30,6 +30,8 @@ begin
                limit 1) is null
              or previous.to_state is distinct from a.from_state
              or previous.lifecycle is distinct from a.lifecycle
+             or previous.task_uuid is distinct from a.task_uuid
+             or previous.namespace is distinct from a.namespace
              or previous.most_recent
          end
       -- the newest row, and only it, is the current one

@@ -7,7 +7,7 @@ declare
   v_name     text := p_definition ->> 'vocabulary';
   v_hash     text := encode(sha256(convert_to(p_definition::text, 'UTF8')), 'hex');
   v_problems jsonb := tasker.vocabulary_problems(p_definition);
-  v_blocking record;
+  v_blocking text;
 begin
   if jsonb_array_length(v_problems) > 0 then
     perform tasker.raise_error('TK400', format('vocabulary %s has %s problem(s): %s', coalesce(v_name, '?'),
@@ -18,21 +18,44 @@ begin
     return v_name;
   end if;
 
-  -- rows that are already in logs must stay legal: what a task may have walked can't be taken away under it
-  select r.lifecycle, r.from_state, r.event, r.to_state
+  -- Rows that are already in logs must stay legal and keep their meaning: what a task may have walked can't be taken away
+  -- under it, and counters and audit rows that were made by the old meaning of a state can't be reinterpreted.
+  with used as materialized (
+    select l.lifecycle, l.initial_state from tasker.lifecycles l
+     where l.vocabulary = v_name
+       and (exists (select from tasker.tasks k where k.lifecycle = l.lifecycle)
+            or exists (select from tasker.workflow_steps s where s.lifecycle = l.lifecycle)
+            or exists (select from tasker.workers w where w.lifecycle = l.lifecycle)
+            or exists (select from tasker.circuit_breakers b where b.lifecycle = l.lifecycle))
+  ), given as (
+    select d.body ->> 'lifecycle' as lifecycle, d.body from jsonb_array_elements(p_definition -> 'lifecycles') as d(body)
+  )
+  select format('%s: %s -%s-> %s', r.lifecycle, r.from_state, r.event, r.to_state)
     into v_blocking
     from tasker.lifecycle_transitions r
-    join tasker.lifecycles l on l.lifecycle = r.lifecycle and l.vocabulary = v_name
-   where not exists (select from jsonb_array_elements(p_definition -> 'lifecycles') as d(body),
-                            jsonb_array_elements(d.body -> 'transitions') as t(rule)
-                      where d.body ->> 'lifecycle' = r.lifecycle and t.rule ->> 'from' = r.from_state
-                        and t.rule ->> 'event' = r.event and t.rule ->> 'to' = r.to_state)
-     and exists (select from tasker.tasks k where k.vocabulary = v_name)
+    join used u on u.lifecycle = r.lifecycle
+   where not exists (select from given g cross join lateral jsonb_array_elements(g.body -> 'transitions') as t(rule)
+                      where g.lifecycle = r.lifecycle and t.rule ->> 'from' = r.from_state
+                        and t.rule ->> 'event' = r.event and t.rule ->> 'to' = r.to_state
+                        and coalesce((t.rule ->> 'reports_result')::boolean,
+                                     t.rule ->> 'operation' in ('report_success', 'report_failure'), false) = r.reports_result)
+  union all
+  select format('%s: state %s with its phase and ending', s.lifecycle, s.state)
+    from tasker.lifecycle_states s
+    join used u on u.lifecycle = s.lifecycle
+   where not exists (select from given g cross join lateral jsonb_array_elements(g.body -> 'states') as n(state)
+                      where g.lifecycle = s.lifecycle and n.state ->> 'state' = s.state and n.state ->> 'phase' = s.phase
+                        and coalesce(n.state -> 'flags' ? 'is_terminal', false) = s.is_terminal
+                        and coalesce(n.state -> 'flags' ? 'satisfies_dependencies', false) = s.satisfies_dependencies)
+  union all
+  select format('%s: initial state %s', u.lifecycle, u.initial_state)
+    from used u
+   where not exists (select from given g where g.lifecycle = u.lifecycle and g.body ->> 'initial_state' = u.initial_state)
    limit 1;
   if found then
-    perform tasker.raise_error('TK409', format('vocabulary %s is in use: %s -%s-> %s can''t be taken away', v_name,
-                                               v_blocking.from_state, v_blocking.event, v_blocking.to_state),
-                               to_jsonb(v_blocking), 'Add rules, or define the changed rules under another name.');
+    perform tasker.raise_error('TK409', format('vocabulary %s is in use: this can''t be taken away: %s', v_name, v_blocking),
+                               jsonb_build_object('vocabulary', v_name, 'needed', v_blocking),
+                               'Add rules, or define the changed rules under another name.');
   end if;
 
   insert into tasker.vocabularies
@@ -62,7 +85,7 @@ begin
          coalesce(s.state ->> 'description', s.state ->> 'state')
     from jsonb_array_elements(p_definition -> 'lifecycles') as d(body)
    cross join lateral jsonb_array_elements(d.body -> 'states') with ordinality as s(state, position)
-   cross join lateral (select coalesce(s.state -> 'flags', '[]') as flags) f
+   cross join lateral (select coalesce(nullif(s.state -> 'flags', 'null'), '[]') as flags) f
       on conflict (lifecycle, state) do update
      set phase = excluded.phase, ordinal = excluded.ordinal, is_terminal = excluded.is_terminal,
          requires_ownership = excluded.requires_ownership, is_active = excluded.is_active, is_waiting = excluded.is_waiting,
@@ -92,12 +115,24 @@ begin
     from jsonb_array_elements(p_definition -> 'lifecycles') as d(body)
    cross join lateral jsonb_array_elements(d.body -> 'transitions') with ordinality as t(rule, position);
 
+  -- what the new definition does not name any more
+  delete from tasker.lifecycles l
+   where l.vocabulary = v_name
+     and l.lifecycle not in (select d.body ->> 'lifecycle' from jsonb_array_elements(p_definition -> 'lifecycles') as d(body));
   delete from tasker.lifecycle_states s
    using tasker.lifecycles l
    where l.lifecycle = s.lifecycle and l.vocabulary = v_name
-     and not exists (select from jsonb_array_elements(p_definition -> 'lifecycles') as d(body),
-                            jsonb_array_elements(d.body -> 'states') as n(state)
-                      where d.body ->> 'lifecycle' = s.lifecycle and n.state ->> 'state' = s.state);
+     and s.state not in (select n.state ->> 'state'
+                           from jsonb_array_elements(p_definition -> 'lifecycles') as d(body),
+                                jsonb_array_elements(d.body -> 'states') as n(state)
+                          where d.body ->> 'lifecycle' = s.lifecycle);
+  delete from tasker.lifecycle_events e
+   using tasker.lifecycles l
+   where l.lifecycle = e.lifecycle and l.vocabulary = v_name
+     and e.event not in (select n.event ->> 'event'
+                           from jsonb_array_elements(p_definition -> 'lifecycles') as d(body),
+                                jsonb_array_elements(d.body -> 'events') as n(event)
+                          where d.body ->> 'lifecycle' = e.lifecycle);
   return v_name;
 end
 $$;

@@ -12,7 +12,8 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
   with steps as materialized (
-    select s.*, c.to_state, c.sort_key, c.created_at as state_since, x.phase, x.is_terminal, x.counts_as, x.satisfies_dependencies
+    select s.*, c.to_state, c.sort_key, c.metadata, x.phase, x.is_terminal,
+           tasker.counts_as(x.counts_as, s.on_failure) as counts_as
       from tasker.workflow_steps s
       left join tasker.workflow_step_transitions c on c.workflow_step_uuid = s.workflow_step_uuid and c.most_recent
       left join tasker.lifecycle_states x on x.lifecycle = c.lifecycle and x.state = c.to_state
@@ -32,7 +33,7 @@ as $$
            (count(*) filter (where s.counts_as = 'failed'))::int as failed_steps
       from steps s group by s.task_uuid
   ), unmet as (
-    select e.to_step_uuid, (count(*) filter (where not p.satisfies_dependencies))::int as unmet
+    select e.to_step_uuid, (count(*) filter (where p.counts_as is distinct from 'satisfied'))::int as unmet
       from tasker.workflow_step_edges e join steps p on p.workflow_step_uuid = e.from_step_uuid group by e.to_step_uuid
   )
   select 'task_without_state', 'task', t.task_uuid, '{}'::jsonb, null::text from tasks t where t.to_state is null
@@ -69,7 +70,7 @@ as $$
   select 'running_without_claim', 'step', s.workflow_step_uuid, jsonb_build_object('state', s.to_state, 'claim_uuid', s.claim_uuid),
          format('select tasker.transition_step(%L, ''enqueue_for_orchestration'', ''{"success": false, "category": "transient"}'')', s.workflow_step_uuid)
     from steps s left join tasker.step_claims k on k.claim_uuid = s.claim_uuid
-   where s.phase = 'running' and k.claim_uuid is null and s.attempts > 0
+   where s.phase = 'running' and k.claim_uuid is null and s.metadata ? 'claim_uuid'
   union all
   select 'claimed_but_not_running', 'step', s.workflow_step_uuid, jsonb_build_object('state', s.to_state, 'claim_uuid', s.claim_uuid), null
     from steps s where s.claim_uuid is not null and s.phase <> 'running'

@@ -16,7 +16,11 @@ begin
   if cardinality(v_claims) = 0 then
     return 0;
   end if;
-  v_steps := array(select distinct u from tasker.step_claims c cross join lateral unnest(c.step_uuids) u
+  v_steps := array(select s.workflow_step_uuid
+                     from tasker.step_claims c
+                    cross join lateral unnest(c.step_uuids) as held(workflow_step_uuid)
+                    cross join lateral (select s.workflow_step_uuid from tasker.workflow_steps s
+                                         where s.workflow_step_uuid = held.workflow_step_uuid and s.claim_uuid = c.claim_uuid limit 1) s
                     where c.claim_uuid = any (v_claims));
   perform tasker.lock_steps(v_steps);
   perform from tasker.step_claims c where c.claim_uuid = any (v_claims) order by c.claim_uuid for update;

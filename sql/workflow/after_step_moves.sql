@@ -2,10 +2,18 @@ create or replace function tasker.after_step_moves(p_task_uuid uuid, p_moves tas
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_satisfied uuid[] := tasker.satisfied_by(p_moves);
 begin
   perform tasker.release_claims(array(select m.workflow_step_uuid from unnest(p_moves) m));
-  perform tasker.release_dependents(tasker.satisfied_by(p_moves));
-  perform tasker.drive_tasks(array[p_task_uuid]);
+  perform tasker.withhold_dependents(tasker.satisfied_by(p_moves, false));
+  perform tasker.release_dependents(v_satisfied);
+  -- a task that nobody started yet is not started by what happens to its steps
+  if exists (select from tasker.task_transitions c
+               join tasker.lifecycle_states s on s.lifecycle = c.lifecycle and s.state = c.to_state
+              where c.task_uuid = p_task_uuid and c.most_recent and s.phase <> 'pending') then
+    perform tasker.drive_tasks(array[p_task_uuid], null, case when cardinality(v_satisfied) > 0 then array[p_task_uuid] else '{}' end);
+  end if;
 end
 $$;
 comment on function tasker.after_step_moves(uuid, tasker.step_move[]) is

@@ -36,7 +36,8 @@ begin
       left join lateral (select c.to_state, c.sort_key from tasker.workflow_step_transitions c
                           where c.workflow_step_uuid = s.workflow_step_uuid and c.most_recent limit 1) c on true
       left join lateral (select (p.metadata ->> 'claim_uuid')::uuid as claim_uuid from tasker.workflow_step_transitions p
-                          where p.workflow_step_transition_uuid = s.result_transition_uuid limit 1) reported on true
+                          where p.workflow_step_transition_uuid = s.result_transition_uuid
+                            and not p.metadata ? 'lease_expired' limit 1) reported on true
       left join lateral (select x.event, x.to_state from tasker.lifecycle_transitions x
                           where x.lifecycle = s.lifecycle and x.from_state = c.to_state
                             and x.operation = any (case when r.success then array['report_success']

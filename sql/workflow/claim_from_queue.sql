@@ -29,12 +29,15 @@ begin
     return;
   end if;
 
-  select array_agg((m ->> 'step_uuid')::uuid)
+  -- a step that was taken out of the queue by hand and put back has two messages here
+  select array_agg(s.step_uuid order by s.position)
     into v_steps
-    from unnest(v_messages) m
-   where coalesce(m ->> 'step_uuid', '') ~ c_uuid;
+    from (select (m.message ->> 'step_uuid')::uuid as step_uuid, min(m.position) as position
+            from unnest(v_messages) with ordinality as m(message, position)
+           where coalesce(m.message ->> 'step_uuid', '') ~ c_uuid
+           group by 1) s;
   -- what nobody of ours sent would otherwise come back for ever
-  if coalesce(cardinality(v_steps), 0) < cardinality(v_messages) then
+  if exists (select from unnest(v_messages) m where coalesce(m ->> 'step_uuid', '') !~ c_uuid) then
     perform tasker.reject_transition('message', null, 'TK400', format('queue %s held a message without a step', p_queue_name),
                                      jsonb_build_object('message', m))
        from unnest(v_messages) m
@@ -60,7 +63,8 @@ begin
   v_steps := array(select m.workflow_step_uuid from unnest(v_moves) m);
 
   update tasker.workflow_steps s
-     set claim_uuid = v_claim, worker_uuid = p_worker_uuid, attempts = s.attempts + 1, last_attempted_at = v_now
+     set claim_uuid = v_claim, worker_uuid = p_worker_uuid, attempts = s.attempts + 1, last_attempted_at = v_now,
+         max_attempts = greatest(s.max_attempts, s.attempts + 1)  -- whoever sent it back to work wants one more attempt
    where s.workflow_step_uuid = any (v_steps);
   insert into tasker.step_claims (claim_uuid, worker_uuid, namespace, step_uuids, open_steps, claimed_at, lease_expires_at, first_timeout_at)
   select v_claim, p_worker_uuid, p_namespace, v_steps, cardinality(v_steps), v_now, v_now + p_lease, v_now + min(s.timeout)

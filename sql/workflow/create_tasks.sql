@@ -63,7 +63,7 @@ begin
                             encode(sha256(convert_to((r.request - 'requested_by' - 'correlation_id')::text, 'UTF8')), 'hex'),
                             coalesce((r.request ->> 'priority')::int, 0), r.request ->> 'requested_by',
                             coalesce(nullif(r.request -> 'context', 'null'), '{}'), coalesce(nullif(r.request -> 'tags', 'null'), '{}'),
-                            0, 0, 0, 0, 0, 0, null, null, null, t.timeout)::tasker.tasks order by r.position)
+                            0, 0, 0, 0, 0, 0, null, null, null, t.timeout, 0)::tasker.tasks order by r.position)
             from requests r
             join templates t on t.namespace = r.namespace and t.name = r.name and t.version is not distinct from r.version),
          (select array_agg(t.named_task_uuid order by r.position)

@@ -15,6 +15,7 @@ declare
   v_enqueue      tasker.step_move[];
   v_moves        tasker.task_move[];
   v_enqueuing    uuid[];
+  v_failed       uuid[];
 begin
   if coalesce(cardinality(p_task_uuids), 0) = 0 then
     return v_counts;
@@ -33,11 +34,14 @@ begin
     select t.task_uuid, t.namespace, t.lifecycle, c.to_state as state, c.sort_key,
            row(t.total_steps, t.pending_steps, coalesce(ready.steps, 0), t.in_flight_steps, t.waiting_retry_steps,
                t.satisfied_steps, t.failed_steps, (t.task_uuid = any (p_with_results))::int,
-               coalesce(ready.steps, 0) > 0 and to_regclass('pgmq.' || quote_ident('q_' || n.queue_name)) is null
-              )::tasker.task_facts as facts
+               coalesce(ready.steps, 0) > 0 and to_regclass('pgmq.' || quote_ident('q_' || n.queue_name)) is null,
+               t.failed_critical_steps)::tasker.task_facts as facts,
+           -- what the engine does by itself for an owned task it does in the name of the owner, who keeps it
+           coalesce(p_processor_uuid, (select p.processor_uuid from tasker.processors p
+                                        where p.processor_uuid = c.processor_uuid and p.lease_expires_at > tasker.clock())) as processor_uuid
       from unnest(p_task_uuids) as asked(task_uuid)
      cross join lateral (select * from tasker.tasks t where t.task_uuid = asked.task_uuid limit 1) t
-     cross join lateral (select c.to_state, c.sort_key from tasker.task_transitions c
+     cross join lateral (select c.to_state, c.sort_key, c.processor_uuid from tasker.task_transitions c
                           where c.task_uuid = t.task_uuid and c.most_recent limit 1) c
       join tasker.task_namespaces n on n.namespace = t.namespace
       left join (select m.task_uuid, count(*)::int as steps from unnest(v_enqueue) m group by m.task_uuid) ready
@@ -46,25 +50,32 @@ begin
     select f.lifecycle, f.state, f.facts, p.hop, p.from_state, p.event, p.to_state, p.phase, p.terminal,
            p.hop = max(p.hop) over (partition by f.lifecycle, f.state, f.facts) as last_hop
       from (select distinct f.lifecycle, f.state, f.facts from facts f) f
+      join tasker.lifecycle_states s on s.lifecycle = f.lifecycle and s.state = f.state
      cross join lateral tasker.task_path(f.lifecycle, f.state, f.facts) p
+     -- what happens to single steps does not start a task that nobody started
+     where p_ready_steps is null or s.phase <> 'pending'
   ), walked as materialized (
-    select f.task_uuid, f.namespace, f.lifecycle, f.sort_key, f.facts, p.hop, p.from_state, p.event, p.to_state, p.phase,
+    select f.task_uuid, f.namespace, f.lifecycle, f.sort_key, f.facts, f.processor_uuid, p.hop, p.from_state, p.event, p.to_state, p.phase,
            p.terminal, p.last_hop
       from facts f
       join paths p on p.lifecycle = f.lifecycle and p.state = f.state and p.facts = f.facts
   )
   select array_agg((w.task_uuid, w.namespace, w.lifecycle, w.from_state, w.event, w.to_state, w.sort_key + w.hop, w.last_hop,
-                    p_processor_uuid,
+                    w.processor_uuid,
                     coalesce(p_metadata, '{}') || case when w.phase = 'enqueuing'
                       then jsonb_build_object('ready_steps', (w.facts).ready_steps) else '{}' end)::tasker.task_move
                    order by w.task_uuid, w.hop),
          array_agg(w.task_uuid) filter (where w.phase = 'enqueuing' and not (w.facts).enqueue_failed),
          count(distinct w.task_uuid)::int,
-         (count(distinct w.task_uuid) filter (where w.terminal and w.last_hop))::int
-    into v_moves, v_enqueuing, v_counts.tasks_moved, v_counts.tasks_finished
+         (count(distinct w.task_uuid) filter (where w.terminal and w.last_hop))::int,
+         array_agg(w.task_uuid) filter (where w.phase = 'failed' and w.last_hop)
+    into v_moves, v_enqueuing, v_counts.tasks_moved, v_counts.tasks_finished, v_failed
     from walked w;
 
   perform tasker.append_task_transitions(v_moves);
+  if v_failed is not null then  -- nobody would settle what is still under way
+    perform tasker.cancel_open_steps(f.task_uuid, '{"reason": "the task failed"}', true) from unnest(v_failed) as f(task_uuid);
+  end if;
 
   if v_enqueuing is not null and cardinality(v_enqueue) > 0 then
     v_enqueue := array(select m from unnest(v_enqueue) m

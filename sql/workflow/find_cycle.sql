@@ -2,6 +2,8 @@ create or replace function tasker.find_cycle(p_template jsonb) returns text[]
 language plpgsql
 immutable
 set search_path = pg_catalog, pg_temp
+set enable_nestloop = off  -- the planner can't know how long a JSON array is
+set jit = off
 as $$
 declare
   v_names    text[];
@@ -30,10 +32,10 @@ begin
       join steps parent on parent.name = d.dependency
      where parent.number <> child.number
   ), counted as (
-    select s.number, s.name,
-           (select count(*) from edges e where e.child = s.number)::int as parents,
-           (select count(*) from edges e where e.parent = s.number)::int as children
+    select s.number, s.name, coalesce(p.edges, 0)::int as parents, coalesce(c.edges, 0)::int as children
       from steps s
+      left join (select e.child, count(*) as edges from edges e group by e.child) p on p.child = s.number
+      left join (select e.parent, count(*) as edges from edges e group by e.parent) c on c.parent = s.number
   ), placed as (
     select c.*, (1 + sum(c.children) over (order by c.number) - c.children)::int as first_child from counted c
   )

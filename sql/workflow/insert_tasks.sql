@@ -35,7 +35,7 @@ begin
       from plans p
      cross join lateral tasker.task_path(
         p.task_lifecycle, p.task_initial,
-        row(p.total, p.total, p.roots, 0, 0, 0, 0, 0, p.queue_missing and p.roots > 0)::tasker.task_facts) h
+        row(p.total, p.total, p.roots, 0, 0, 0, 0, 0, p.queue_missing and p.roots > 0, 0)::tasker.task_facts) h
      where p.start
   ), outlooks as materialized (
     select p.plan_uuid, p.start, p.total, p.roots, p.task_lifecycle, p.step_lifecycle, p.task_initial, p.step_initial,
@@ -72,7 +72,7 @@ begin
   ), steps_to_be as materialized (
     select tasker.uuid_generate_v7() as step_uuid, n.task_uuid, n.namespace, o.step_lifecycle, o.step_initial, o.enqueues,
            s.named_step_uuid, s.name, s.handler, s.ordinal, s.depends_on, s.arguments, s.retryable, s.max_attempts,
-           s.base_delay, s.max_delay, s.jitter, s.timeout, s.tool, s.requires, s.acceptance
+           s.base_delay, s.max_delay, s.jitter, s.timeout, s.tool, s.requires, s.acceptance, s.on_failure
       from planned n
       join outlooks o on o.plan_uuid = n.plan_uuid and o.start = n.start
       join unnest(p_steps) s on s.named_task_uuid = n.plan_uuid
@@ -80,17 +80,20 @@ begin
   ), new_steps as (
     insert into tasker.workflow_steps
       (workflow_step_uuid, task_uuid, namespace, named_step_uuid, name, handler, lifecycle, ordinal, unmet_dependencies,
-       max_attempts, retryable, base_delay, max_delay, jitter, timeout, arguments, tool, requires, acceptance)
+       max_attempts, retryable, base_delay, max_delay, jitter, timeout, arguments, tool, requires, acceptance, on_failure)
     select s.step_uuid, s.task_uuid, s.namespace, s.named_step_uuid, s.name, s.handler, s.step_lifecycle, s.ordinal,
            cardinality(s.depends_on), s.max_attempts, s.retryable, s.base_delay, s.max_delay, s.jitter, s.timeout, s.arguments,
-           s.tool, s.requires, s.acceptance
+           s.tool, s.requires, s.acceptance, s.on_failure
       from steps_to_be s
+  ), dependencies as materialized (  -- first, or every step of a task would be joined with every other one
+    select s.task_uuid, s.step_uuid, d.ordinal as depends_on
+      from steps_to_be s
+     cross join lateral unnest(s.depends_on) as d(ordinal)
   ), new_edges as (
     insert into tasker.workflow_step_edges (task_uuid, from_step_uuid, to_step_uuid)
     select c.task_uuid, p.step_uuid, c.step_uuid
-      from steps_to_be c
-     cross join lateral unnest(c.depends_on) as d(ordinal)
-      join steps_to_be p on p.task_uuid = c.task_uuid and p.ordinal = d.ordinal
+      from dependencies c
+      join steps_to_be p on p.task_uuid = c.task_uuid and p.ordinal = c.depends_on
   )
   select (select array_agg(n.task_uuid) from planned n),
          (select array_agg((m.task_uuid, m.namespace, m.lifecycle, m.from_state, m.event, m.to_state, m.hop + 1, m.hop = m.hops,

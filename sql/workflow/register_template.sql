@@ -10,7 +10,7 @@ declare
   v_answer text := tasker.begin_request(p_request_id, 'register_template', jsonb_build_array(p_template));
   v_namespace text := coalesce(p_template ->> 'namespace', 'default');
   v_version   text := coalesce(p_template ->> 'version', '1.0.0');
-  v_hash      text := encode(sha256(convert_to((p_template - 'namespace' - 'version')::text, 'UTF8')), 'hex');
+  v_hash      text;
   v_known     tasker.named_tasks;
   v_uuid      uuid;
 begin
@@ -18,6 +18,7 @@ begin
     return v_answer::uuid;
   end if;
   perform tasker.refuse_template(p_template);
+  v_hash := encode(sha256(convert_to((p_template - 'namespace' - 'version')::text, 'UTF8')), 'hex');
   perform tasker.ensure_namespace(v_namespace);
 
   insert into tasker.named_tasks (namespace, name, version, vocabulary, description, configuration, content_hash)

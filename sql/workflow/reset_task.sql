@@ -12,6 +12,7 @@ declare
   v_answer text := tasker.begin_request(p_request_id, 'reset_task', jsonb_build_array(p_task_uuid, p_reason, p_requested_by));
   v_metadata jsonb := jsonb_build_object('reason', p_reason, 'requested_by', p_requested_by, 'manual', true, 'attempts_reset', true);
   v_steps    uuid[];
+  v_moves    tasker.step_move[];
 begin
   if v_answer is not null then
     return v_answer;
@@ -21,7 +22,9 @@ begin
   perform tasker.lock_steps(v_steps);
   v_steps := array(select m.workflow_step_uuid from tasker.step_moves(v_steps, 'retry_step') m);
   update tasker.workflow_steps s set attempts = 0 where s.workflow_step_uuid = any (v_steps);
-  perform tasker.append_step_transitions(array(select m from tasker.step_moves(v_steps, 'retry_step', v_metadata) m));
+  v_moves := array(select m from tasker.step_moves(v_steps, 'retry_step', v_metadata) m);
+  perform tasker.append_step_transitions(v_moves);
+  perform tasker.withhold_dependents(tasker.satisfied_by(v_moves, false));
   perform tasker.drive_tasks(array[p_task_uuid]);
   return tasker.end_request(p_request_id, tasker.task_state(p_task_uuid));
 end

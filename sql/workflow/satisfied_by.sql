@@ -1,4 +1,4 @@
-create or replace function tasker.satisfied_by(p_moves tasker.step_move[]) returns uuid[]
+create or replace function tasker.satisfied_by(p_moves tasker.step_move[], p_now boolean default true) returns uuid[]
 language sql
 stable
 set search_path = pg_catalog, pg_temp
@@ -7,6 +7,9 @@ as $$
     from unnest(p_moves) m
     join tasker.lifecycle_states n on n.lifecycle = m.lifecycle and n.state = m.to_state
     join tasker.lifecycle_states o on o.lifecycle = m.lifecycle and o.state = m.from_state
-   where n.satisfies_dependencies and not o.satisfies_dependencies
+   cross join lateral (select s.on_failure from tasker.workflow_steps s where s.workflow_step_uuid = m.workflow_step_uuid limit 1) s
+   where (tasker.counts_as(n.counts_as, s.on_failure) = 'satisfied') = p_now
+     and (tasker.counts_as(o.counts_as, s.on_failure) = 'satisfied') <> p_now
 $$;
-comment on function tasker.satisfied_by(tasker.step_move[]) is 'The steps that satisfy their dependents since these moves.';
+comment on function tasker.satisfied_by(tasker.step_move[], boolean) is
+  'The steps that satisfy their dependents since these moves; with p_now false those that did and do not any more.';

@@ -33,6 +33,10 @@ begin
                                                          where s <> all (v_steps))), 1);
   end if;
 
+  if exists (select from tasker.processors) then
+    perform tasker.take_over_tasks(v_tasks, p_processor_uuid);
+  end if;
+
   perform tasker.lock_steps(v_steps);
   v_success := array(select m from tasker.step_moves(v_steps, 'settle_success') m);
   v_failure := tasker.schedule_retries(array(select m from tasker.step_moves(v_steps, 'settle_failure') m));
@@ -42,7 +46,8 @@ begin
 
   v_counts := tasker.drive_tasks(
     v_tasks, v_ready,
-    array(select distinct m.task_uuid from unnest(v_success) m), p_processor_uuid);
+    array(select distinct m.task_uuid from unnest(v_success || v_failure) m
+            join tasker.lifecycle_states s on s.lifecycle = m.lifecycle and s.state = m.to_state and s.is_terminal), p_processor_uuid);
   v_counts.steps_settled := coalesce(cardinality(v_success), 0) + coalesce(cardinality(v_failure), 0);
   return v_counts;
 end

@@ -6,7 +6,8 @@ as $$
   select row(t.total_steps, t.pending_steps, ready.steps, t.in_flight_steps, t.waiting_retry_steps, t.satisfied_steps, t.failed_steps,
              -- asked from outside, every settled step counts as news
              t.satisfied_steps,
-             to_regclass('pgmq.' || quote_ident('q_' || n.queue_name)) is null)::tasker.task_facts
+             to_regclass('pgmq.' || quote_ident('q_' || n.queue_name)) is null,
+             t.failed_critical_steps)::tasker.task_facts
     from tasker.tasks t
     join tasker.task_namespaces n on n.namespace = t.namespace
    cross join lateral (

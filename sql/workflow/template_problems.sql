@@ -2,6 +2,8 @@ create or replace function tasker.template_problems(p_template jsonb) returns js
 language plpgsql
 stable
 set search_path = pg_catalog, pg_temp
+set enable_nestloop = off  -- the planner can't know how long a JSON array is
+set jit = off
 as $$
 declare
   v_problems jsonb;
@@ -16,11 +18,11 @@ begin
       from jsonb_array_elements(case when jsonb_typeof(p_template -> 'steps') = 'array'
                                      then p_template -> 'steps' else '[]' end) with ordinality as s(step, position)
   ), dependencies as (
-    select s.path, s.name, d.dependency
+    select s.path, s.name, d.dependency #>> '{}' as dependency
       from steps s
-     cross join lateral jsonb_array_elements_text(case when jsonb_typeof(s.step -> 'depends_on') = 'array'
-                                                       then s.step -> 'depends_on' else '[]' end) as d(dependency)
-     where jsonb_typeof(s.step) = 'object'
+     cross join lateral jsonb_array_elements(case when jsonb_typeof(s.step -> 'depends_on') = 'array'
+                                                  then s.step -> 'depends_on' else '[]' end) as d(dependency)
+     where jsonb_typeof(s.step) = 'object' and jsonb_typeof(d.dependency) = 'string'
   ), limits (field, kind, lowest, highest, path, value) as (
     select l.field, l.kind, l.lowest, l.highest, s.path || '.' || replace(l.field, ',', '.'), s.step #> string_to_array(l.field, ',')
       from steps s
@@ -34,6 +36,9 @@ begin
      union all
     select f.field, format('%s must be a string', f.field) from (values ('namespace'), ('version'), ('description'), ('vocabulary')) as f(field)
      where p_template ? f.field and jsonb_typeof(p_template -> f.field) not in ('string', 'null')
+     union all
+    select 'namespace', 'a namespace has 1 to 63 letters, digits, underscores, dots and hyphens, beginning with a letter or digit'
+     where jsonb_typeof(p_template -> 'namespace') = 'string' and p_template ->> 'namespace' !~ '^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$'
      union all
     select 'version', 'a version has 1 to 128 characters'
      where jsonb_typeof(p_template -> 'version') = 'string' and length(p_template ->> 'version') not between 1 and 128
@@ -57,10 +62,10 @@ begin
     select min(s.path) || '.name', format('%s steps are called %L', count(*), s.name) from steps s
      where s.name is not null group by s.name having count(*) > 1
      union all
-    select s.path || '.' || k.key, 'unknown field; known are name, handler, depends_on, arguments, retryable, max_attempts, retry, timeout_seconds, tool, requires, acceptance'
+    select s.path || '.' || k.key, 'unknown field; known are name, handler, depends_on, arguments, retryable, max_attempts, retry, timeout_seconds, tool, requires, acceptance, on_failure'
       from steps s cross join lateral jsonb_object_keys(case when jsonb_typeof(s.step) = 'object' then s.step else '{}' end) as k(key)
      where k.key not in ('name', 'handler', 'depends_on', 'arguments', 'retryable', 'max_attempts', 'retry', 'timeout_seconds',
-                         'tool', 'requires', 'acceptance')
+                         'tool', 'requires', 'acceptance', 'on_failure')
      union all
     select s.path || '.retry.' || k.key, 'unknown field; known are base_delay, max_delay, jitter'
       from steps s cross join lateral jsonb_object_keys(case when jsonb_typeof(s.step -> 'retry') = 'object' then s.step -> 'retry' else '{}' end) as k(key)
@@ -75,6 +80,9 @@ begin
                         ('acceptance', 'array', 'an array of acceptance checks')) as f(field, kind, wanted)
      where jsonb_typeof(s.step) = 'object' and coalesce(jsonb_typeof(s.step -> f.field), 'null') not in ('null', f.kind)
      union all
+    select s.path || '.on_failure', 'on_failure must be block, stop or continue' from steps s
+     where jsonb_typeof(s.step) = 'object' and coalesce(s.step ->> 'on_failure', 'block') not in ('block', 'stop', 'continue')
+     union all
     select 'timeout_seconds', 'must be a number from 0.001 to 31536000'
      where coalesce(jsonb_typeof(p_template -> 'timeout_seconds'), 'null') <> 'null'
        and (jsonb_typeof(p_template -> 'timeout_seconds') <> 'number'
@@ -87,6 +95,12 @@ begin
                                                   then s.step -> 'acceptance' else '[]' end) with ordinality as c(acceptance_check, position)
      where jsonb_typeof(c.acceptance_check) <> 'object'
         or coalesce(c.acceptance_check ->> 'type', '') not in ('file_exists', 'python_import', 'js_import', 'command', 'lint', 'custom')
+     union all
+    select s.path || '.depends_on', 'depends_on must be an array of step names'
+      from steps s
+     cross join lateral jsonb_array_elements(case when jsonb_typeof(s.step -> 'depends_on') = 'array'
+                                                  then s.step -> 'depends_on' else '[]' end) as d(dependency)
+     where jsonb_typeof(s.step) = 'object' and jsonb_typeof(d.dependency) <> 'string'
      union all
     select l.path, format('must be a %s from %s to %s', l.kind, l.lowest, l.highest) from limits l
      where jsonb_typeof(l.value) <> 'number'

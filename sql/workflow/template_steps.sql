@@ -17,7 +17,7 @@ as $$
   select tasker.uuid_generate_v7(), p_named_task_uuid, s.name, coalesce(s.step ->> 'handler', s.name), s.ordinal,
          coalesce(d.depends_on, '{}'), coalesce(nullif(s.step -> 'arguments', 'null'), '{}'),
          coalesce((s.step ->> 'retryable')::boolean, true),
-         coalesce((s.step ->> 'max_attempts')::int, 5),
+         coalesce((s.step ->> 'max_attempts')::numeric::int, 5),
          coalesce((s.step #>> '{retry,base_delay}')::double precision, 2) * interval '1 second',
          coalesce((s.step #>> '{retry,max_delay}')::double precision, 60) * interval '1 second',
          coalesce((s.step #>> '{retry,jitter}')::real, 0.25),
@@ -26,7 +26,8 @@ as $$
          coalesce((select array_agg(distinct c.capability order by c.capability)
                      from jsonb_array_elements_text(case when jsonb_typeof(s.step -> 'requires') = 'array'
                                                          then s.step -> 'requires' else '[]' end) as c(capability)), '{}'),
-         coalesce(nullif(s.step -> 'acceptance', 'null'), '[]')
+         coalesce(nullif(s.step -> 'acceptance', 'null'), '[]'),
+         coalesce(s.step ->> 'on_failure', 'block')
     from steps s
     left join dependencies d on d.ordinal = s.ordinal
 $$;

@@ -16,12 +16,12 @@ declare
   v_rule    tasker.lifecycle_transitions;
   v_facts   tasker.step_facts;
   v_move    tasker.step_move;
-  v_phase   text;
+  v_state   tasker.lifecycle_states;
 begin
   if v_answer is not null then
     return v_answer;
   end if;
-  p_metadata := coalesce(p_metadata, '{}');
+  p_metadata := tasker.caller_metadata(p_metadata, null);
   select * into v_step from tasker.workflow_steps s where s.workflow_step_uuid = p_step_uuid;
   select * into v_current from tasker.workflow_step_transitions t where t.workflow_step_uuid = p_step_uuid and t.most_recent;
   if not exists (select from tasker.lifecycle_transitions r
@@ -52,14 +52,15 @@ begin
       (select g.description from tasker.guards g where g.guard = v_rule.guard));
   end if;
 
-  -- attribution is what the engine knows, not what the caller says
+  p_metadata := tasker.caller_metadata(p_metadata, v_rule.fired_by);
+  select * into v_state from tasker.lifecycle_states s where s.lifecycle = v_rule.lifecycle and s.state = v_rule.to_state;
+  perform tasker.refuse_work_in_ended_task(v_task, p_step_uuid, v_rule.lifecycle, v_rule.to_state);
+  -- attribution is what the engine knows, not what the caller says: the worker that holds the step, if one does
   if v_rule.reports_result then
     p_metadata := p_metadata || jsonb_build_object(
-      'worker_uuid', v_step.worker_uuid, 'success', v_facts.succeeded and v_rule.severity <> 'error',
+      'worker_uuid', case when v_step.claim_uuid is not null then v_step.worker_uuid end,
+      'success', not (v_state.is_error or v_state.phase = 'reported_failure'),
       'correlation_id', (select t.correlation_id from tasker.tasks t where t.task_uuid = v_task));
-    if coalesce(p_metadata ->> 'execution_time_ms', '0') !~ '^[0-9]{1,15}$' then
-      perform tasker.raise_error('TK400', 'execution_time_ms must be a whole number of milliseconds', p_metadata);
-    end if;
   end if;
   v_move := (tasker.uuid_generate_v7(), p_step_uuid, v_task, v_step.namespace, v_step.lifecycle, v_current.to_state, v_rule.event,
              v_rule.to_state, v_current.sort_key + 1, true, p_metadata);
@@ -69,13 +70,12 @@ begin
     update tasker.workflow_steps s set result_transition_uuid = v_move.transition_uuid where s.workflow_step_uuid = p_step_uuid;
   end if;
 
-  select s.phase into v_phase from tasker.lifecycle_states s where s.lifecycle = v_rule.lifecycle and s.state = v_rule.to_state;
-  if v_phase = 'queued' then
+  if v_state.phase = 'queued' then
     perform tasker.enqueue_steps(array[p_step_uuid], array[v_task], array[v_step.namespace]);
-  elsif v_phase in ('reported_success', 'reported_failure') then
+  elsif v_state.phase in ('reported_success', 'reported_failure') then
     perform tasker.release_claims(array[p_step_uuid]);
     perform pgmq.send('orchestration_step_results', jsonb_build_object('step_uuids', jsonb_build_array(p_step_uuid)));
-  elsif v_phase <> 'running' then
+  elsif v_state.phase <> 'running' then
     perform tasker.after_step_moves(v_task, array[v_move]);
   end if;
   return tasker.end_request(p_request_id, v_rule.to_state);

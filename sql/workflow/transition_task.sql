@@ -54,27 +54,30 @@ begin
       'Wait until its lease ends, or let the owner do it.');
   end if;
 
-  if v_rule.operation = 'take_over' then
-    p_metadata := coalesce(p_metadata, '{}') || jsonb_build_object('taken_over_from', v_current.processor_uuid);
+  p_metadata := tasker.caller_metadata(p_metadata, v_rule.fired_by);
+  if v_rule.fired_by <> 'command' and v_current.processor_uuid is not null and v_current.processor_uuid is distinct from p_processor_uuid
+     and exists (select from tasker.lifecycle_states s
+                  where s.lifecycle = v_current.lifecycle and s.state = v_current.to_state and s.requires_ownership) then
+    p_metadata := p_metadata || jsonb_build_object('taken_over_from', v_current.processor_uuid);
   end if;
-  perform tasker.append_task_event(p_task_uuid, v_rule.event, v_rule.to_state, p_processor_uuid, coalesce(p_metadata, '{}'));
+  perform tasker.append_task_event(p_task_uuid, v_rule.event, v_rule.to_state, p_processor_uuid, p_metadata);
 
   select s.phase, s.is_terminal, s.satisfies_dependencies, s.requires_ownership into v_ended
     from tasker.lifecycle_states s where s.lifecycle = v_rule.lifecycle and s.state = v_rule.to_state;
   if v_ended.phase = 'cancelled' then
-    perform tasker.cancel_open_steps(p_task_uuid, coalesce(p_metadata, '{}'));
+    perform tasker.cancel_open_steps(p_task_uuid, p_metadata);
   elsif v_ended.is_terminal and not v_ended.satisfies_dependencies then
-    perform tasker.cancel_open_steps(p_task_uuid, coalesce(p_metadata, '{}'), true);
+    perform tasker.cancel_open_steps(p_task_uuid, p_metadata, true);
   elsif v_ended.phase = 'enqueuing' then
     perform tasker.enqueue_ready_steps(p_task_uuid);
   end if;
-  -- Moved by hand, it may rest where it could go on: whoever moved it has until then, and then the engine does.
+  -- Moved by hand, it may rest where it could go on. A processor has half a minute to do so itself, then the engine does.
   if not v_ended.is_terminal then
     insert into tasker.timers (due_at, kind, task_uuid, namespace, sort_key)
-    values (tasker.clock() + interval '30 seconds', 'drive', p_task_uuid, v_current.namespace, v_current.sort_key + 1);
+    values (tasker.clock() + case when p_processor_uuid is null then interval '0' else interval '30 seconds' end, 'drive', p_task_uuid, v_current.namespace, v_current.sort_key + 1);
   end if;
   return tasker.end_request(p_request_id, v_rule.to_state);
 end
 $$;
 comment on function tasker.transition_task(uuid, text, uuid, jsonb, text) is
-  'The generic door for tasks: makes one transition by its event. Rules, guards (TK422) and ownership (TK403) are checked under the lock. If nobody moves the task on, the engine does after 30 s.';
+  'The generic door for tasks: makes one transition by its event. Rules, guards (TK422) and ownership (TK403) are checked under the lock. If nobody moves the task on, the engine does at the next tick, or 30 s after a processor moved it.';

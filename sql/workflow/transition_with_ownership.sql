@@ -32,7 +32,11 @@ begin
       perform tasker.refuse_transition('task', p_task_uuid, v_current.lifecycle, p_from_state, 'transition', p_to_state);
     end if;
   end if;
-  perform tasker.transition_task(p_task_uuid, v_event, p_processor_uuid, p_metadata);
+  if tasker.transition_task(p_task_uuid, v_event, p_processor_uuid, p_metadata) <> p_to_state then
+    perform tasker.raise_error('TK422', format('task %s is %s: %s leads elsewhere now', p_task_uuid, p_from_state, v_event),
+                               jsonb_build_object('kind', 'task', 'uuid', p_task_uuid, 'event', v_event, 'to_state', p_to_state),
+                               'A rule with the same event comes first and its guard holds; see allowed_events.');
+  end if;
   return true;
 end
 $$;

@@ -1,0 +1,964 @@
+"""The client: the contract's functions as methods.
+
+Written once, as async code in ``_client_async.py``; ``_client.py`` is generated from that (tools/unasync.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from uuid import UUID
+
+import psycopg
+from psycopg_pool import AsyncConnectionPool
+
+from . import _statements as sql
+from ._connect import (
+    Backoff,
+    as_seconds,
+    as_uuid,
+    as_uuids,
+    check_async_connection,
+    connection_options,
+    connection_string,
+    is_unusable,
+    resolve_dsn,
+    unwrap_async_connection,
+)
+from ._json import dumps
+from ._listener_async import AsyncListener
+from ._rows import (
+    AllowedEvent,
+    AuditRecord,
+    Change,
+    ClaimedStep,
+    DriveCounts,
+    Explanation,
+    Finding,
+    StepOutcome,
+    StepOverview,
+    TaskOverview,
+    TickCounts,
+    TimelineEntry,
+)
+from .errors import NotFound, PgtaskerError, WaitTimeout, error_from_psycopg
+
+if TYPE_CHECKING:
+    import datetime as dt
+    from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+    from types import TracebackType
+    from typing import Self
+
+    from ._types import AsyncCallersConnection
+
+T = TypeVar("T")
+
+
+class AsyncClient:
+    """Calls the functions of schema ``tasker``; holds no state besides its connections and decides nothing.
+
+    Every method has the name and the parameters of its SQL function, without the ``p_``. UUIDs may be given as text,
+    durations as seconds or ``timedelta``. With ``conn=`` (a psycopg or SQLAlchemy connection, or a SQLAlchemy
+    session) a call becomes part of the caller's transaction: it is neither committed nor repeated here, and an error
+    leaves that transaction aborted, as any SQL error does.
+
+    Without ``conn=`` each call is a transaction of its own. Serialization failures and deadlocks are repeated a few
+    times; after a lost connection only calls that may safely run twice are repeated.
+
+    Raises:
+        PgtaskerError: every method raises the subclass of the function's SQLSTATE; see ``pgtasker.errors``.
+        psycopg.Error: whatever is not pgtasker's own, for example a server that cannot be reached.
+
+    Args:
+        dsn: connection string or URI; None takes ``DATABASE_URL``, else the embedded server (``pgtasker.default_dsn``).
+        pool: a psycopg pool of the caller to use instead of an own one; it stays the caller's to open and close.
+        min_size: connections that the own pool keeps.
+        max_size: connections that the own pool may open.
+        listen_dsn: where to LISTEN when ``dsn`` leads through a pooler in transaction mode, which loses notifications
+            without a word. With ``pool`` and no ``listen_dsn``, ``wait`` and ``events`` only poll.
+        application_name: shown in ``pg_stat_activity`` and recorded in the audit trail, unless the DSN has its own.
+        pgbouncer: set it for a pooler in transaction mode: prepared statements are switched off.
+        prepare_threshold: after how many runs a statement is prepared (None: never).
+    """
+
+    def __init__(
+        self,
+        dsn: str | None = None,
+        *,
+        pool: AsyncConnectionPool[Any] | None = None,
+        min_size: int = 1,
+        max_size: int = 4,
+        listen_dsn: str | None = None,
+        application_name: str = "pgtasker",
+        pgbouncer: bool = False,
+        prepare_threshold: int | None = 5,
+    ) -> None:
+        if pool is not None and dsn is not None:
+            raise TypeError("give a dsn or a pool, not both")
+        self._dsn = dsn
+        self._listen_dsn = listen_dsn
+        self._application_name = application_name
+        self._sizes = (min_size, max_size)
+        self._options = connection_options(pgbouncer=pgbouncer, prepare_threshold=prepare_threshold)
+        self._callers_pool = pool
+        self._pool: AsyncConnectionPool[Any] | None = pool
+        self._opening = asyncio.Lock()
+        self._closed = False
+
+    # ---------------------------------------------------------------------------------------------------- lifetime
+
+    async def open(self) -> Self:
+        """Open the pool; calls do it by themselves.
+
+        Raises psycopg.OperationalError with the server's own words on failure.
+        """
+        await self._ready_pool()
+        return self
+
+    async def close(self) -> None:
+        """Close the own pool. The client cannot be used afterwards."""
+        self._closed = True
+        pool, self._pool = self._pool, None
+        if pool is not None and self._callers_pool is None:
+            await pool.close()
+
+    async def __aenter__(self) -> Self:
+        return await self.open()
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def _ready_pool(self) -> AsyncConnectionPool[Any]:
+        if self._closed:
+            raise PgtaskerError("this client is closed")
+        if self._pool is not None:
+            return self._pool
+        async with self._opening:
+            if self._pool is None:
+                self._dsn = resolve_dsn(self._dsn)
+                conninfo = connection_string(self._dsn, self._application_name)
+                # A pool that cannot connect only says so after half a minute, and not why: ask the server directly
+                # first.
+                await (await psycopg.AsyncConnection.connect(conninfo, **self._options)).close()
+                pool: AsyncConnectionPool[Any] = AsyncConnectionPool(
+                    conninfo,
+                    kwargs=self._options,
+                    min_size=self._sizes[0],
+                    max_size=self._sizes[1],
+                    check=check_async_connection,
+                    name="pgtasker",
+                    open=False,
+                )
+                await pool.open(wait=True)
+                self._pool = pool
+            return self._pool
+
+    def _listener(self, *channels: str) -> AsyncListener:
+        dsn = self._listen_dsn or (self._dsn if self._callers_pool is None else None)
+        conninfo = None if dsn is None else connection_string(dsn, f"{self._application_name} listener")
+        return AsyncListener(conninfo, self._options, channels)
+
+    # --------------------------------------------------------------------------------------------------- transport
+
+    async def _rows(
+        self,
+        statement: sql.Statement[T],
+        parameters: dict[str, Any] | None = None,
+        conn: AsyncCallersConnection | None = None,
+        *,
+        attempts: float = 6,
+    ) -> list[T]:
+        try:
+            if conn is not None:
+                return await _execute(await unwrap_async_connection(conn), statement, parameters)
+            return await self._rows_of_own(statement, parameters, attempts)
+        except psycopg.Error as error:
+            ours = error_from_psycopg(error)
+            if ours is None:
+                raise
+            raise ours from error
+
+    async def _rows_of_own(
+        self, statement: sql.Statement[T], parameters: dict[str, Any] | None, attempts: float
+    ) -> list[T]:
+        pool = await self._ready_pool()
+        backoff = Backoff(repeatable=statement.repeatable, attempts=attempts)
+        while True:
+            lost = False
+            try:
+                async with pool.connection() as own:
+                    try:
+                        return await _execute(own, statement, parameters)
+                    except psycopg.Error as error:
+                        lost = is_unusable(error, own)
+                        if lost:
+                            await own.close()
+                        raise
+            except psycopg.Error as error:
+                delay = backoff.delay(error, lost=lost)
+                if delay is None:
+                    raise
+                await asyncio.sleep(delay)
+
+    async def _one(
+        self,
+        statement: sql.Statement[T],
+        parameters: dict[str, Any] | None = None,
+        conn: AsyncCallersConnection | None = None,
+    ) -> T:
+        return (await self._rows(statement, parameters, conn))[0]
+
+    # ------------------------------------------------------------------------------------------------- definitions
+
+    async def register_template(
+        self, template: Mapping[str, Any], *, conn: AsyncCallersConnection | None = None
+    ) -> UUID:
+        """Store a workflow template; the same content again gives the same UUID.
+
+        Args:
+            template: ``{"name", "namespace", "version", "description", "vocabulary", "steps": [{"name", "handler",
+                "depends_on", "arguments", "retryable", "max_attempts", "retry", "timeout_seconds"}]}``; only ``name``
+                and ``steps`` are needed. Delays and timeouts are seconds, ``retry.jitter`` is a fraction.
+            conn: the caller's transaction.
+
+        Raises:
+            InvalidDefinition: with all problems at once: cycles, unknown dependencies, duplicates, bad limits, or a
+                version that exists with other content.
+        """
+        return await self._one(sql.REGISTER_TEMPLATE, {"template": dumps(template, "template")}, conn)
+
+    async def define_vocabulary(
+        self, definition: Mapping[str, Any], *, conn: AsyncCallersConnection | None = None
+    ) -> str:
+        """Store a set of lifecycles (states, events, transitions, guards) and return its name.
+
+        Raises:
+            InvalidDefinition: with all problems at once.
+        """
+        return await self._one(sql.DEFINE_VOCABULARY, {"definition": dumps(definition, "definition")}, conn)
+
+    async def ensure_namespace(
+        self, namespace: str, description: str | None = None, *, conn: AsyncCallersConnection | None = None
+    ) -> str:
+        """Make a namespace with its queue if it is not there, and return its name."""
+        return await self._one(sql.ENSURE_NAMESPACE, {"namespace": namespace, "description": description}, conn)
+
+    async def set_namespace_notifications(
+        self,
+        namespace: str,
+        mode: Literal["off", "work", "tasks", "all"],
+        *,
+        conn: AsyncCallersConnection | None = None,
+    ) -> None:
+        """Choose what the namespace sends by NOTIFY."""
+        await self._one(sql.SET_NAMESPACE_NOTIFICATIONS, {"namespace": namespace, "mode": mode}, conn)
+
+    async def schema_version(self, *, conn: AsyncCallersConnection | None = None) -> str:
+        """Return the version of the installed schema."""
+        return await self._one(sql.SCHEMA_VERSION, None, conn)
+
+    async def lifecycle_diagram(
+        self,
+        lifecycle: str,
+        format: Literal["mermaid", "dot", "table"] = "mermaid",
+        *,
+        conn: AsyncCallersConnection | None = None,
+    ) -> str:
+        """Return the diagram of a lifecycle such as ``tasker.workflow_step``, drawn from the rule rows."""
+        return await self._one(sql.LIFECYCLE_DIAGRAM, {"lifecycle": lifecycle, "format": format}, conn)
+
+    # ------------------------------------------------------------------------------------------------------- tasks
+
+    async def create_task(
+        self,
+        name: str,
+        context: Any = None,
+        *,
+        namespace: str = "default",
+        version: str | None = None,
+        idempotency_key: str | None = None,
+        correlation_id: UUID | str | None = None,
+        priority: int = 0,
+        parent_task_uuid: UUID | str | None = None,
+        tags: Any = None,
+        requested_by: str | None = None,
+        start: bool = True,
+        conn: AsyncCallersConnection | None = None,
+    ) -> UUID:
+        """Create a task from a template, with all its steps, in one commit.
+
+        Args:
+            name: the template's name.
+            context: JSON data that every step of the task sees; ``{}`` when None.
+            namespace: where the template lives and the steps are queued.
+            version: the template's version; None takes the newest.
+            idempotency_key: the same key with the same request returns the task made the first time.
+            correlation_id: carried into every step, log row and audit row; made up when None.
+            priority: higher is claimed first.
+            parent_task_uuid: the task this one belongs to.
+            tags: a JSON object to find the task by.
+            requested_by: who asked.
+            start: False leaves the task in its first state.
+            conn: the caller's transaction: the task exists if and when that commits.
+
+        Returns:
+            the task's UUID.
+
+        Raises:
+            NotFound: no such template, namespace or parent.
+            IdempotencyConflict: the key was used with another request.
+        """
+        statement = sql.CREATE_TASK_ONCE if idempotency_key is not None else sql.CREATE_TASK
+        return await self._one(
+            statement,
+            {
+                "name": name,
+                "context": dumps({} if context is None else context, "context"),
+                "namespace": namespace,
+                "version": version,
+                "idempotency_key": idempotency_key,
+                "correlation_id": as_uuid(correlation_id, "correlation_id"),
+                "priority": priority,
+                "parent_task_uuid": as_uuid(parent_task_uuid, "parent_task_uuid"),
+                "tags": dumps({} if tags is None else tags, "tags"),
+                "requested_by": requested_by,
+                "start": start,
+            },
+            conn,
+        )
+
+    async def create_tasks(
+        self, requests: Iterable[Mapping[str, Any]], *, conn: AsyncCallersConnection | None = None
+    ) -> list[UUID]:
+        """Create many tasks in one call and one commit; UUIDs come back in the order of the requests.
+
+        Args:
+            requests: objects with the keyword arguments of ``create_task``; ``name`` is the only one needed.
+            conn: the caller's transaction.
+        """
+        return await self._rows(sql.CREATE_TASKS, {"requests": dumps(list(requests), "requests")}, conn)
+
+    async def create_task_from_graph(
+        self,
+        graph: Mapping[str, Any],
+        context: Any = None,
+        *,
+        namespace: str = "default",
+        idempotency_key: str | None = None,
+        correlation_id: UUID | str | None = None,
+        priority: int = 0,
+        parent_task_uuid: UUID | str | None = None,
+        tags: Any = None,
+        requested_by: str | None = None,
+        start: bool = True,
+        conn: AsyncCallersConnection | None = None,
+    ) -> UUID:
+        """Create a task from a graph of its own: a template without a version, used once.
+
+        Arguments as in ``create_task``.
+
+        Raises:
+            InvalidDefinition: with all problems of the graph at once.
+        """
+        statement = sql.CREATE_TASK_FROM_GRAPH_ONCE if idempotency_key is not None else sql.CREATE_TASK_FROM_GRAPH
+        return await self._one(
+            statement,
+            {
+                "graph": dumps(graph, "graph"),
+                "context": dumps({} if context is None else context, "context"),
+                "namespace": namespace,
+                "idempotency_key": idempotency_key,
+                "correlation_id": as_uuid(correlation_id, "correlation_id"),
+                "priority": priority,
+                "parent_task_uuid": as_uuid(parent_task_uuid, "parent_task_uuid"),
+                "tags": dumps({} if tags is None else tags, "tags"),
+                "requested_by": requested_by,
+                "start": start,
+            },
+            conn,
+        )
+
+    async def _task_by_hand(
+        self,
+        statement: sql.Statement[str],
+        task_uuid: UUID | str,
+        reason: str,
+        requested_by: str,
+        conn: AsyncCallersConnection | None,
+    ) -> str:
+        return await self._one(
+            statement,
+            {"task_uuid": as_uuid(task_uuid, "task_uuid"), "reason": reason, "requested_by": requested_by},
+            conn,
+        )
+
+    async def cancel_task(
+        self, task_uuid: UUID | str, reason: str, requested_by: str, *, conn: AsyncCallersConnection | None = None
+    ) -> str:
+        """Cancel a task and its open steps; returns the new state. Raises InvalidTransition for a finished task."""
+        return await self._task_by_hand(sql.CANCEL_TASK, task_uuid, reason, requested_by, conn)
+
+    async def give_up_task(
+        self, task_uuid: UUID | str, reason: str, requested_by: str, *, conn: AsyncCallersConnection | None = None
+    ) -> str:
+        """Let a blocked task end in failure; returns the new state."""
+        return await self._task_by_hand(sql.GIVE_UP_TASK, task_uuid, reason, requested_by, conn)
+
+    async def resolve_task(
+        self, task_uuid: UUID | str, reason: str, requested_by: str, *, conn: AsyncCallersConnection | None = None
+    ) -> str:
+        """Declare a blocked task settled by hand; returns the new state."""
+        return await self._task_by_hand(sql.RESOLVE_TASK, task_uuid, reason, requested_by, conn)
+
+    async def reset_task(
+        self, task_uuid: UUID | str, reason: str, requested_by: str, *, conn: AsyncCallersConnection | None = None
+    ) -> str:
+        """Let a failed task begin anew; returns the new state."""
+        return await self._task_by_hand(sql.RESET_TASK, task_uuid, reason, requested_by, conn)
+
+    async def transition_task(
+        self,
+        task_uuid: UUID | str,
+        event: str,
+        processor_uuid: UUID | str | None = None,
+        metadata: Any = None,
+        *,
+        conn: AsyncCallersConnection | None = None,
+    ) -> str:
+        """Send an event to a task through the generic door (ownership and guards are checked); returns the new state.
+
+        Raises:
+            InvalidTransition, GuardFailed, NotOwner, NotFound
+        """
+        return await self._one(
+            sql.TRANSITION_TASK,
+            {
+                "task_uuid": as_uuid(task_uuid, "task_uuid"),
+                "event": event,
+                "processor_uuid": as_uuid(processor_uuid, "processor_uuid"),
+                "metadata": dumps({} if metadata is None else metadata, "metadata"),
+            },
+            conn,
+        )
+
+    async def transition_with_ownership(
+        self,
+        task_uuid: UUID | str,
+        from_state: str,
+        to_state: str,
+        processor_uuid: UUID | str,
+        metadata: Any = None,
+        *,
+        conn: AsyncCallersConnection | None = None,
+    ) -> bool:
+        """Move a task from one state to another if it still is in the first (seed 004); False when it is not."""
+        return await self._one(
+            sql.TRANSITION_WITH_OWNERSHIP,
+            {
+                "task_uuid": as_uuid(task_uuid, "task_uuid"),
+                "from_state": from_state,
+                "to_state": to_state,
+                "processor_uuid": as_uuid(processor_uuid, "processor_uuid"),
+                "metadata": dumps({} if metadata is None else metadata, "metadata"),
+            },
+            conn,
+        )
+
+    # ------------------------------------------------------------------------------------------------------- steps
+
+    async def claim_steps(
+        self,
+        worker_uuid: UUID | str,
+        namespaces: Sequence[str] | None = None,
+        limit: int = 1,
+        lease: float | dt.timedelta = 30.0,
+        *,
+        conn: AsyncCallersConnection | None = None,
+    ) -> list[ClaimedStep]:
+        """Take up to ``limit`` ready steps for a worker, of some namespaces or of all; they are in progress when this
+        returns.
+        """
+        return await self._rows(
+            sql.CLAIM_STEPS,
+            {
+                "worker_uuid": as_uuid(worker_uuid, "worker_uuid"),
+                "namespaces": None if namespaces is None else list(namespaces),
+                "limit": limit,
+                "lease": as_seconds(lease, "lease"),
+            },
+            conn,
+        )
+
+    async def complete_steps(
+        self, results: Iterable[Mapping[str, Any]], *, conn: AsyncCallersConnection | None = None
+    ) -> list[StepOutcome]:
+        """Report many results in one call; one outcome per result, in the same order.
+
+        A refused result does not stop the others.
+
+        Args:
+            results: objects ``{"step_uuid", "claim_uuid", "success", "result", "error", "category", "retry_after",
+                "execution_time_ms"}``; ``success`` is true when left out, ``retry_after`` counts seconds.
+            conn: the caller's transaction.
+        """
+        return await self._rows(sql.COMPLETE_STEPS, {"results": dumps(list(results), "results")}, conn)
+
+    async def complete_step(
+        self,
+        step_uuid: UUID | str,
+        claim_uuid: UUID | str,
+        result: Any = None,
+        execution_time_ms: int | None = None,
+        *,
+        conn: AsyncCallersConnection | None = None,
+    ) -> str:
+        """Report that a claimed step was done; returns its new state.
+
+        With ``conn`` the result commits together with the caller's own data.
+
+        Raises:
+            StaleClaim: the claim was lost; nothing changed.
+        """
+        return await self._one(
+            sql.COMPLETE_STEP,
+            {
+                "step_uuid": as_uuid(step_uuid, "step_uuid"),
+                "claim_uuid": as_uuid(claim_uuid, "claim_uuid"),
+                "result": dumps(result, "result"),
+                "execution_time_ms": execution_time_ms,
+            },
+            conn,
+        )
+
+    async def fail_step(
+        self,
+        step_uuid: UUID | str,
+        claim_uuid: UUID | str,
+        error: Any,
+        category: Literal["transient", "permanent", "unknown"] = "unknown",
+        retry_after: float | dt.timedelta | None = None,
+        execution_time_ms: int | None = None,
+        *,
+        conn: AsyncCallersConnection | None = None,
+    ) -> str:
+        """Report that a claimed step failed; returns its new state. The engine decides on a retry.
+
+        Raises:
+            StaleClaim: the claim was lost; nothing changed.
+        """
+        return await self._one(
+            sql.FAIL_STEP,
+            {
+                "step_uuid": as_uuid(step_uuid, "step_uuid"),
+                "claim_uuid": as_uuid(claim_uuid, "claim_uuid"),
+                "error": dumps(error, "error"),
+                "category": category,
+                "retry_after": as_seconds(retry_after, "retry_after"),
+                "execution_time_ms": execution_time_ms,
+            },
+            conn,
+        )
+
+    async def extend_leases(
+        self,
+        worker_uuid: UUID | str,
+        lease: float | dt.timedelta = 30.0,
+        *,
+        conn: AsyncCallersConnection | None = None,
+    ) -> int:
+        """Extend all leases of a worker to ``lease`` from now; returns how many."""
+        return await self._one(
+            sql.EXTEND_LEASES,
+            {"worker_uuid": as_uuid(worker_uuid, "worker_uuid"), "lease": as_seconds(lease, "lease")},
+            conn,
+        )
+
+    async def held_claims(self, worker_uuid: UUID | str, *, conn: AsyncCallersConnection | None = None) -> list[UUID]:
+        """Return the steps that a worker still holds; one missing here was cancelled or lost its lease."""
+        return await self._rows(sql.HELD_CLAIMS, {"worker_uuid": as_uuid(worker_uuid, "worker_uuid")}, conn)
+
+    async def _step_by_hand(
+        self,
+        statement: sql.Statement[str],
+        step_uuid: UUID | str,
+        reason: str,
+        requested_by: str,
+        conn: AsyncCallersConnection | None,
+    ) -> str:
+        return await self._one(
+            statement,
+            {"step_uuid": as_uuid(step_uuid, "step_uuid"), "reason": reason, "requested_by": requested_by},
+            conn,
+        )
+
+    async def cancel_step(
+        self, step_uuid: UUID | str, reason: str, requested_by: str, *, conn: AsyncCallersConnection | None = None
+    ) -> str:
+        """Cancel a step; returns its new state."""
+        return await self._step_by_hand(sql.CANCEL_STEP, step_uuid, reason, requested_by, conn)
+
+    async def skip_step(
+        self, step_uuid: UUID | str, reason: str, requested_by: str, *, conn: AsyncCallersConnection | None = None
+    ) -> str:
+        """Skip a step; returns its new state."""
+        return await self._step_by_hand(sql.SKIP_STEP, step_uuid, reason, requested_by, conn)
+
+    async def retry_step(
+        self, step_uuid: UUID | str, reason: str, requested_by: str, *, conn: AsyncCallersConnection | None = None
+    ) -> str:
+        """Let a failed step try again now; returns its new state."""
+        return await self._step_by_hand(sql.RETRY_STEP, step_uuid, reason, requested_by, conn)
+
+    async def reset_step(
+        self, step_uuid: UUID | str, reason: str, requested_by: str, *, conn: AsyncCallersConnection | None = None
+    ) -> str:
+        """Let a failed step begin anew with all its attempts; returns its new state."""
+        return await self._step_by_hand(sql.RESET_STEP, step_uuid, reason, requested_by, conn)
+
+    async def resolve_step(
+        self,
+        step_uuid: UUID | str,
+        reason: str,
+        requested_by: str,
+        result: Any = None,
+        *,
+        conn: AsyncCallersConnection | None = None,
+    ) -> str:
+        """Declare a failed step settled by hand, with the result its dependents shall see; returns its new state."""
+        return await self._one(
+            sql.RESOLVE_STEP,
+            {
+                "step_uuid": as_uuid(step_uuid, "step_uuid"),
+                "reason": reason,
+                "requested_by": requested_by,
+                "result": None if result is None else dumps(result, "result"),
+            },
+            conn,
+        )
+
+    async def transition_step(
+        self, step_uuid: UUID | str, event: str, metadata: Any = None, *, conn: AsyncCallersConnection | None = None
+    ) -> str:
+        """Send an event to a step through the generic door; returns its new state.
+
+        Raises:
+            InvalidTransition, GuardFailed, NotFound
+        """
+        return await self._one(
+            sql.TRANSITION_STEP,
+            {
+                "step_uuid": as_uuid(step_uuid, "step_uuid"),
+                "event": event,
+                "metadata": dumps({} if metadata is None else metadata, "metadata"),
+            },
+            conn,
+        )
+
+    # ---------------------------------------------------------------------------------- drive, workers, processors
+
+    async def orchestrate(
+        self,
+        processor_uuid: UUID | str | None = None,
+        limit: int = 100,
+        *,
+        conn: AsyncCallersConnection | None = None,
+    ) -> DriveCounts:
+        """Settle up to ``limit`` reported results and move their tasks on. Workers do this by themselves."""
+        return await self._one(
+            sql.ORCHESTRATE, {"processor_uuid": as_uuid(processor_uuid, "processor_uuid"), "limit": limit}, conn
+        )
+
+    async def tick(self, limit: int = 1000, *, conn: AsyncCallersConnection | None = None) -> TickCounts:
+        """Fire due timers: retries, expired leases, timeouts. Workers do this by themselves."""
+        return await self._one(sql.TICK, {"limit": limit}, conn)
+
+    async def register_worker(
+        self,
+        name: str,
+        capabilities: Sequence[str] = (),
+        max_concurrent: int = 1,
+        vocabulary: str = "tasker",
+        namespaces: Sequence[str] | None = None,
+        *,
+        conn: AsyncCallersConnection | None = None,
+    ) -> UUID:
+        """Make a worker known; returns the UUID it claims with."""
+        return await self._one(
+            sql.REGISTER_WORKER,
+            {
+                "name": name,
+                "capabilities": list(capabilities),
+                "max_concurrent": max_concurrent,
+                "vocabulary": vocabulary,
+                "namespaces": None if namespaces is None else list(namespaces),
+            },
+            conn,
+        )
+
+    async def worker_heartbeat(self, worker_uuid: UUID | str, *, conn: AsyncCallersConnection | None = None) -> str:
+        """Tell that a worker lives; returns its state."""
+        return await self._one(sql.WORKER_HEARTBEAT, {"worker_uuid": as_uuid(worker_uuid, "worker_uuid")}, conn)
+
+    async def shutdown_worker(
+        self, worker_uuid: UUID | str, reason: str | None = None, *, conn: AsyncCallersConnection | None = None
+    ) -> str:
+        """Take a worker out of service; returns its state."""
+        return await self._one(
+            sql.SHUTDOWN_WORKER, {"worker_uuid": as_uuid(worker_uuid, "worker_uuid"), "reason": reason}, conn
+        )
+
+    async def register_processor(
+        self, name: str, lease: float | dt.timedelta = 30.0, *, conn: AsyncCallersConnection | None = None
+    ) -> UUID:
+        """Make an orchestration processor known; it may own tasks while its lease lives."""
+        return await self._one(sql.REGISTER_PROCESSOR, {"name": name, "lease": as_seconds(lease, "lease")}, conn)
+
+    async def processor_heartbeat(
+        self,
+        processor_uuid: UUID | str,
+        lease: float | dt.timedelta = 30.0,
+        *,
+        conn: AsyncCallersConnection | None = None,
+    ) -> dt.datetime:
+        """Extend a processor's lease; returns when it ends."""
+        return await self._one(
+            sql.PROCESSOR_HEARTBEAT,
+            {"processor_uuid": as_uuid(processor_uuid, "processor_uuid"), "lease": as_seconds(lease, "lease")},
+            conn,
+        )
+
+    # -------------------------------------------------------------------------------------------------------- read
+
+    async def task_status(self, task_uuid: UUID | str, *, conn: AsyncCallersConnection | None = None) -> TaskOverview:
+        """Return one task with its progress counters.
+
+        Raises:
+            NotFound: no such task.
+        """
+        found = await self._rows(sql.TASK_STATUS, {"task_uuid": as_uuid(task_uuid, "task_uuid")}, conn)
+        if not found:
+            raise NotFound(f"there is no task {task_uuid}", detail={"kind": "task", "uuid": str(task_uuid)})
+        return found[0]
+
+    async def task(self, task_uuid: UUID | str, *, conn: AsyncCallersConnection | None = None) -> TaskOverview:
+        """The same as ``task_status``."""
+        return await self.task_status(task_uuid, conn=conn)
+
+    async def tasks(
+        self,
+        namespace: str | None = None,
+        state: str | None = None,
+        limit: int = 50,
+        *,
+        conn: AsyncCallersConnection | None = None,
+    ) -> list[TaskOverview]:
+        """Return the newest tasks, newest first, of one namespace and in one state if given."""
+        statement = sql.tasks_statement(by_namespace=namespace is not None, by_state=state is not None)
+        return await self._rows(statement, {"namespace": namespace, "state": state, "limit": limit}, conn)
+
+    async def steps(self, task_uuid: UUID | str, *, conn: AsyncCallersConnection | None = None) -> list[StepOverview]:
+        """Return the steps of a task in the order of its definition."""
+        return await self._rows(sql.STEPS, {"task_uuid": as_uuid(task_uuid, "task_uuid")}, conn)
+
+    async def timeline(
+        self, task_uuid: UUID | str, *, conn: AsyncCallersConnection | None = None
+    ) -> list[TimelineEntry]:
+        """Return every transition of a task and its steps, oldest first."""
+        return await self._rows(sql.TIMELINE, {"task_uuid": as_uuid(task_uuid, "task_uuid")}, conn)
+
+    async def allowed_events(
+        self, kind: Literal["task", "step"], uuid: UUID | str, *, conn: AsyncCallersConnection | None = None
+    ) -> list[AllowedEvent]:
+        """Return the events that the current state knows, and whether their guards hold now."""
+        return await self._rows(sql.ALLOWED_EVENTS, {"kind": kind, "uuid": as_uuid(uuid, "uuid")}, conn)
+
+    async def explain_task(self, task_uuid: UUID | str, *, conn: AsyncCallersConnection | None = None) -> Explanation:
+        """Tell in words why a task is not moving, with the calls that would move it."""
+        found = await self._one(sql.EXPLAIN_TASK, {"task_uuid": as_uuid(task_uuid, "task_uuid")}, conn)
+        return Explanation.from_json(found)
+
+    async def get_step_readiness_status(
+        self,
+        task_uuid: UUID | str,
+        step_uuids: Iterable[UUID | str] | None = None,
+        *,
+        conn: AsyncCallersConnection | None = None,
+    ) -> list[dict[str, Any]]:
+        """Return for each step of a task (or for some of them) whether it may start and what is missing; one dict a
+        step.
+        """
+        return await self._rows(
+            sql.STEP_READINESS,
+            {"task_uuid": as_uuid(task_uuid, "task_uuid"), "step_uuids": as_uuids(step_uuids, "step_uuids")},
+            conn,
+        )
+
+    async def get_task_execution_context(
+        self, task_uuid: UUID | str, *, conn: AsyncCallersConnection | None = None
+    ) -> dict[str, Any]:
+        """Return the counts and the recommended action of a task as one dict.
+
+        Raises:
+            NotFound: no such task.
+        """
+        found = await self._rows(sql.TASK_EXECUTION_CONTEXT, {"task_uuid": as_uuid(task_uuid, "task_uuid")}, conn)
+        if not found:
+            raise NotFound(f"there is no task {task_uuid}", detail={"kind": "task", "uuid": str(task_uuid)})
+        return found[0]
+
+    async def wait(
+        self, task_uuid: UUID | str, timeout: float | dt.timedelta | None = None, *, blocked: bool = False
+    ) -> TaskOverview:
+        """Wait until a task has ended and return it. Notifications shorten the wait, polling makes it sure.
+
+        Args:
+            task_uuid: the task; it must be visible to other transactions, that is, committed.
+            timeout: seconds; None waits for ever.
+            blocked: also return when the task is blocked, that is, waits for somebody to decide.
+
+        Raises:
+            WaitTimeout: the time is up; the task goes on.
+            NotFound: no such task.
+        """
+        wanted = as_uuid(task_uuid, "task_uuid")
+        seconds = as_seconds(timeout, "timeout")
+        deadline = None if seconds is None else time.monotonic() + seconds
+        await self._ready_pool()
+        listener = self._listener("tasker_task_state")
+        pause = 0.02
+        try:
+            # Listen first, look afterwards: an end between the two is seen by the look.
+            await listener.connect()
+            while True:
+                found = await self.task_status(task_uuid)
+                if found.is_terminal or (blocked and found.phase == "blocked"):
+                    return found
+                left = pause if deadline is None else min(pause, deadline - time.monotonic())
+                if left <= 0:
+                    raise WaitTimeout(
+                        f"task {task_uuid} has not ended within {seconds:g} s; it is in state {found.state}",
+                        detail={"task_uuid": str(task_uuid), "state": found.state},
+                        hint="See explain_task for what it waits for.",
+                    )
+                await listener.wait(left, matching=lambda payload: str(wanted) in payload)
+                pause = min(pause * 1.5, 1.0)
+        finally:
+            await listener.close()
+
+    # ------------------------------------------------------------------------------------------------------- audit
+
+    async def get_step_audit_history(
+        self, task_uuid: UUID | str, step_uuid: UUID | str, *, conn: AsyncCallersConnection | None = None
+    ) -> list[AuditRecord]:
+        """Return the audit records of a step, newest first (seed 004, "Via Client")."""
+        return await self._rows(
+            sql.STEP_AUDIT,
+            {"task_uuid": as_uuid(task_uuid, "task_uuid"), "step_uuid": as_uuid(step_uuid, "step_uuid")},
+            conn,
+        )
+
+    async def get_task_audit_history(
+        self, task_uuid: UUID | str, *, conn: AsyncCallersConnection | None = None
+    ) -> list[AuditRecord]:
+        """Return the audit records of a task, newest first."""
+        return await self._rows(sql.TASK_AUDIT, {"task_uuid": as_uuid(task_uuid, "task_uuid")}, conn)
+
+    async def get_audit_by_worker(
+        self, worker_uuid: UUID | str, limit: int = 100, *, conn: AsyncCallersConnection | None = None
+    ) -> list[AuditRecord]:
+        """Return the newest audit records of a worker (attribution)."""
+        return await self._rows(
+            sql.WORKER_AUDIT, {"worker_uuid": as_uuid(worker_uuid, "worker_uuid"), "limit": limit}, conn
+        )
+
+    async def get_audit_by_correlation_id(
+        self, correlation_id: UUID | str, *, conn: AsyncCallersConnection | None = None
+    ) -> list[AuditRecord]:
+        """Return the audit records of one traced request, newest first."""
+        return await self._rows(
+            sql.CORRELATION_AUDIT, {"correlation_id": as_uuid(correlation_id, "correlation_id")}, conn
+        )
+
+    # --------------------------------------------------------------------------------------------- feed, operation
+
+    async def changes_after(
+        self, cursor: str | None = None, limit: int = 1000, *, conn: AsyncCallersConnection | None = None
+    ) -> list[Change]:
+        """Return up to ``limit`` transitions after a cursor (None: from the beginning), without gaps."""
+        return await self._rows(sql.CHANGES_AFTER, {"cursor": cursor, "limit": limit}, conn)
+
+    async def current_cursor(self, *, conn: AsyncCallersConnection | None = None) -> str:
+        """Return the cursor of now: ``changes_after`` it gives what happens from now on."""
+        return await self._one(sql.CURRENT_CURSOR, None, conn)
+
+    async def events(
+        self,
+        cursor: str | None = None,
+        *,
+        follow: bool = True,
+        limit: int = 1000,
+        poll_interval: float = 0.5,
+    ) -> AsyncGenerator[Change]:
+        """Iterate over all transitions of tasks and steps, without gaps and each once, across broken connections.
+
+        Keep the ``cursor`` of the last change you have dealt with, and go on from it after a restart.
+
+        Args:
+            cursor: where to go on; None is the beginning of the log, ``current_cursor()`` is now.
+            follow: wait for what is still to come, for ever; False ends the iteration at the present.
+            limit: changes fetched at once.
+            poll_interval: seconds between looks when no notification comes.
+        """
+        await self._ready_pool()
+        listener = self._listener("tasker_task_state", "tasker_step_state")
+        backoff = Backoff(repeatable=True)
+        try:
+            if follow:
+                await listener.connect()
+            while not self._closed:
+                try:
+                    page = await self._rows(sql.CHANGES_AFTER, {"cursor": cursor, "limit": limit})
+                except psycopg.OperationalError:
+                    if not follow or self._closed:
+                        raise
+                    await asyncio.sleep(backoff.next_delay(0.1, 5.0))
+                    continue
+                backoff.reset()
+                for change in page:
+                    cursor = change.cursor
+                    yield change
+                if page:
+                    continue
+                if not follow:
+                    return
+                await listener.wait(poll_interval)
+        finally:
+            await listener.close()
+
+    async def check_consistency(
+        self, task_uuid: UUID | str | None = None, *, conn: AsyncCallersConnection | None = None
+    ) -> list[Finding]:
+        """Recompute every cached number of a task (or of all) from the logs; an empty list is the right answer."""
+        return await self._rows(sql.CHECK_CONSISTENCY, {"task_uuid": as_uuid(task_uuid, "task_uuid")}, conn)
+
+    async def find_stuck(
+        self, older_than: float | dt.timedelta = 600.0, *, conn: AsyncCallersConnection | None = None
+    ) -> list[dict[str, Any]]:
+        """Return what has not moved for longer than ``older_than`` though it could; one dict a finding."""
+        return await self._rows(sql.FIND_STUCK, {"older_than": as_seconds(older_than, "older_than")}, conn)
+
+
+async def _execute(
+    conn: psycopg.AsyncConnection[Any], statement: sql.Statement[T], parameters: dict[str, Any] | None
+) -> list[T]:
+    # The cursor class is named on purpose: the caller's connection may make cursors with other placeholders or row
+    # types.
+    async with psycopg.AsyncCursor(conn, row_factory=statement.row_factory) as cursor:
+        await cursor.execute(statement.sql, parameters)
+        return await cursor.fetchall()

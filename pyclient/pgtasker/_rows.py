@@ -1,0 +1,276 @@
+"""What the calls return: one frozen dataclass per row shape, fields in the order of the columns that ``_statements``
+selects.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+__all__ = [
+    "AllowedEvent",
+    "AuditRecord",
+    "Change",
+    "ClaimedStep",
+    "DriveCounts",
+    "Explanation",
+    "Finding",
+    "Reason",
+    "StepOutcome",
+    "StepOverview",
+    "TaskOverview",
+    "TickCounts",
+    "TimelineEntry",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskOverview:
+    """One task as view ``tasker.task_overview`` shows it."""
+
+    task_uuid: UUID
+    namespace: str
+    name: str
+    version: str | None
+    vocabulary: str
+    state: str
+    phase: str
+    is_terminal: bool
+    total_steps: int
+    pending_steps: int
+    in_flight_steps: int
+    waiting_retry_steps: int
+    satisfied_steps: int
+    failed_steps: int
+    priority: int
+    tags: Any
+    correlation_id: UUID
+    parent_task_uuid: UUID | None
+    requested_by: str | None
+    context: Any
+    created_at: dt.datetime
+    started_at: dt.datetime | None
+    completed_at: dt.datetime | None
+    state_since: dt.datetime
+
+
+@dataclass(frozen=True, slots=True)
+class StepOverview:
+    """One step as view ``tasker.step_overview`` shows it; ``result`` and ``last_error`` are decoded JSON."""
+
+    workflow_step_uuid: UUID
+    task_uuid: UUID
+    namespace: str
+    name: str
+    handler: str
+    state: str
+    phase: str
+    is_terminal: bool
+    attempts: int
+    max_attempts: int
+    unmet_dependencies: int
+    arguments: Any
+    worker_uuid: UUID | None
+    claim_uuid: UUID | None
+    lease_expires_at: dt.datetime | None
+    next_retry_at: dt.datetime | None
+    result: Any
+    last_error: Any
+    created_at: dt.datetime
+    state_since: dt.datetime
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineEntry:
+    """One transition of a task or of one of its steps, as view ``tasker.timeline`` shows it."""
+
+    at: dt.datetime
+    task_uuid: UUID
+    kind: str
+    entity_uuid: UUID
+    name: str
+    from_state: str | None
+    to_state: str
+    event: str | None
+    sort_key: int
+    worker_uuid: UUID | None
+    processor_uuid: UUID | None
+    requested_by: str | None
+    reason: str | None
+    metadata: Any
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedStep:
+    """A step that the calling worker may run until ``lease_expires_at``.
+
+    ``inputs`` holds the results of the step's dependencies by their names; ``claim_uuid`` is the fence every report
+    must carry.
+    """
+
+    workflow_step_uuid: UUID
+    task_uuid: UUID
+    namespace: str
+    task_name: str
+    name: str
+    handler: str
+    attempt: int
+    max_attempts: int
+    claim_uuid: UUID
+    lease_expires_at: dt.datetime
+    timeout: dt.timedelta | None
+    arguments: Any
+    context: Any
+    inputs: dict[str, Any]
+    correlation_id: UUID | None
+
+
+@dataclass(frozen=True, slots=True)
+class StepOutcome:
+    """The answer to one reported result: the step's new state, or the TK code and message of a refusal."""
+
+    workflow_step_uuid: UUID | None
+    state: str | None
+    code: str | None
+    message: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class DriveCounts:
+    """What one ``orchestrate`` call did."""
+
+    messages: int
+    steps_settled: int
+    steps_enqueued: int
+    tasks_moved: int
+    tasks_finished: int
+
+
+@dataclass(frozen=True, slots=True)
+class TickCounts:
+    """What one ``tick`` call did, and when the next timer is due (None: no timer waits)."""
+
+    timers_fired: int
+    leases_expired: int
+    steps_enqueued: int
+    tasks_moved: int
+    next_due_at: dt.datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedEvent:
+    """One way out of the current state; ``guard_holds`` is None when the transition has no guard."""
+
+    event: str
+    to_state: str
+    fired_by: str
+    guard: str | None
+    guard_holds: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRecord:
+    """One row of ``tasker.workflow_step_result_audit`` with its transition (seed 004, "Querying Audit History")."""
+
+    workflow_step_result_audit_uuid: UUID
+    workflow_step_uuid: UUID
+    workflow_step_transition_uuid: UUID
+    task_uuid: UUID
+    recorded_at: dt.datetime
+    worker_uuid: UUID | None
+    correlation_id: UUID | None
+    success: bool
+    execution_time_ms: int | None
+    is_backfilled: bool
+    step_name: str
+    from_state: str | None
+    to_state: str
+    event: str | None
+    metadata: Any
+    transition_created_at: dt.datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One disagreement found by ``check_consistency``; ``proposed_call`` is the SQL that would repair it."""
+
+    finding: str
+    entity_kind: str
+    entity_uuid: UUID | None
+    detail: Any
+    proposed_call: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One reason why a task is not moving, and the call that would move it."""
+
+    step: str | None
+    state: str | None
+    why: str | None
+    call: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The answer of ``explain_task``."""
+
+    task_uuid: UUID
+    state: str
+    summary: str
+    reasons: list[Reason]
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Explanation:
+        """Return the explanation that ``explain_task`` answered with."""
+        return cls(
+            task_uuid=UUID(value["task_uuid"]),
+            state=value["state"],
+            summary=value["summary"],
+            reasons=[
+                Reason(item.get("step"), item.get("state"), item.get("why"), item.get("call"))
+                for item in value.get("reasons") or ()
+            ],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One transition of the change feed.
+
+    ``cursor`` is opaque: hand it back to go on after this change. ``raw`` is the whole JSON object of the feed.
+    """
+
+    cursor: str
+    log: str
+    transition_uuid: UUID
+    entity_uuid: UUID
+    task_uuid: UUID | None
+    from_state: str | None
+    to_state: str
+    event: str | None
+    sort_key: int
+    created_at: dt.datetime
+    metadata: Any
+    raw: dict[str, Any]
+
+    @classmethod
+    def from_row(cls, cursor: str, change: dict[str, Any]) -> Change:
+        """Return the change of one row of ``changes_after``."""
+        task_uuid = change.get("task_uuid")
+        return cls(
+            cursor=cursor,
+            log=change["log"],
+            transition_uuid=UUID(change["transition_uuid"]),
+            entity_uuid=UUID(change["entity_uuid"]),
+            task_uuid=UUID(task_uuid) if task_uuid else None,
+            from_state=change.get("from_state"),
+            to_state=change["to_state"],
+            event=change.get("event"),
+            sort_key=change["sort_key"],
+            created_at=dt.datetime.fromisoformat(change["created_at"]),
+            metadata=change.get("metadata"),
+            raw=change,
+        )

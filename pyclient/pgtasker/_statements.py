@@ -1,0 +1,322 @@
+"""Every SQL statement the Python package sends to the engine, in one place.
+
+A statement names its columns, so that a newer schema with more columns serves this client too, and casts its
+parameters, so that the server sees the same types whatever Python object came in. Durations travel as seconds.
+"""
+
+# ruff: noqa: S608 (statements are put together from the constants of this module alone)
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from uuid import UUID
+
+from psycopg.rows import args_row, dict_row, scalar_row, tuple_row
+
+from . import _rows as rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from psycopg.rows import BaseRowFactory
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Statement(Generic[T]):
+    """One statement and what it returns.
+
+    ``repeatable`` says that sending it twice does no harm, so that it may be repeated when the connection broke and
+    nobody knows whether it was carried out.
+    """
+
+    sql: bytes
+    row_factory: BaseRowFactory[T]
+    repeatable: bool = False
+
+
+def _columns(row: type) -> str:
+    # "timeout", "name", "event", ... are column names that some context could read as keywords: quoted, they never are.
+    return ", ".join(f'"{field.name}"' for field in dataclasses.fields(row))
+
+
+def _call(function: str, parameters: dict[str, str]) -> str:
+    arguments = []
+    for name, sql_type in parameters.items():
+        value = f"%({name})s::{sql_type}"
+        if sql_type == "interval":
+            value = f"make_interval(secs => %({name})s::float8)"
+        arguments.append(f"p_{name} => {value}")
+    return f"tasker.{function}({', '.join(arguments)})"
+
+
+def _scalar(
+    function: str,
+    returns: type[T],
+    parameters: dict[str, str] | None = None,
+    *,
+    repeatable: bool = False,
+) -> Statement[T]:
+    """A function that returns one value (or a set of single values)."""
+    factory: Any = scalar_row
+    return Statement(f"SELECT {_call(function, parameters or {})}".encode(), factory, repeatable)
+
+
+def _set(
+    function: str,
+    row: Callable[..., T],
+    columns: str,
+    parameters: dict[str, str] | None = None,
+    *,
+    repeatable: bool = False,
+) -> Statement[T]:
+    """A function that returns rows."""
+    return Statement(f"SELECT {columns} FROM {_call(function, parameters or {})}".encode(), args_row(row), repeatable)
+
+
+def _records(function: str, parameters: dict[str, str]) -> Statement[dict[str, Any]]:
+    """A function whose rows are passed on as they are."""
+    return Statement(f"SELECT * FROM {_call(function, parameters)}".encode(), dict_row, repeatable=True)
+
+
+# ----------------------------------------------------------------------------------------------------- definitions
+
+REGISTER_TEMPLATE = _scalar("register_template", UUID, {"template": "jsonb"}, repeatable=True)
+DEFINE_VOCABULARY = _scalar("define_vocabulary", str, {"definition": "jsonb"}, repeatable=True)
+ENSURE_NAMESPACE = _scalar("ensure_namespace", str, {"namespace": "text", "description": "text"}, repeatable=True)
+SET_NAMESPACE_NOTIFICATIONS: Statement[str] = _scalar(
+    "set_namespace_notifications", str, {"namespace": "text", "mode": "text"}, repeatable=True
+)
+SCHEMA_VERSION = _scalar("schema_version", str, repeatable=True)
+LIFECYCLE_DIAGRAM = _scalar("lifecycle_diagram", str, {"lifecycle": "text", "format": "text"}, repeatable=True)
+
+# ----------------------------------------------------------------------------------------------------------- tasks
+
+_TASK_OPTIONS = {
+    "namespace": "text",
+    "idempotency_key": "text",
+    "correlation_id": "uuid",
+    "priority": "int",
+    "parent_task_uuid": "uuid",
+    "tags": "jsonb",
+    "requested_by": "text",
+    "start": "boolean",
+}
+_BY_HAND = {"reason": "text", "requested_by": "text"}
+
+CREATE_TASK = _scalar("create_task", UUID, {"name": "text", "context": "jsonb", "version": "text", **_TASK_OPTIONS})
+CREATE_TASK_ONCE = dataclasses.replace(CREATE_TASK, repeatable=True)
+CREATE_TASKS = _scalar("create_tasks", UUID, {"requests": "jsonb"})
+CREATE_TASK_FROM_GRAPH = _scalar(
+    "create_task_from_graph", UUID, {"graph": "jsonb", "context": "jsonb", **_TASK_OPTIONS}
+)
+CREATE_TASK_FROM_GRAPH_ONCE = dataclasses.replace(CREATE_TASK_FROM_GRAPH, repeatable=True)
+
+CANCEL_TASK = _scalar("cancel_task", str, {"task_uuid": "uuid", **_BY_HAND})
+GIVE_UP_TASK = _scalar("give_up_task", str, {"task_uuid": "uuid", **_BY_HAND})
+RESOLVE_TASK = _scalar("resolve_task", str, {"task_uuid": "uuid", **_BY_HAND})
+RESET_TASK = _scalar("reset_task", str, {"task_uuid": "uuid", **_BY_HAND})
+TRANSITION_TASK = _scalar(
+    "transition_task", str, {"task_uuid": "uuid", "event": "text", "processor_uuid": "uuid", "metadata": "jsonb"}
+)
+TRANSITION_WITH_OWNERSHIP = _scalar(
+    "transition_with_ownership",
+    bool,
+    {"task_uuid": "uuid", "from_state": "text", "to_state": "text", "processor_uuid": "uuid", "metadata": "jsonb"},
+)
+
+# ----------------------------------------------------------------------------------------------------------- steps
+
+_CLAIM = {"worker_uuid": "uuid", "namespaces": "text[]", "limit": "int", "lease": "interval"}
+
+CLAIM_STEPS = _set("claim_steps", rows.ClaimedStep, _columns(rows.ClaimedStep), _CLAIM)
+COMPLETE_STEPS = _set(
+    "complete_steps", rows.StepOutcome, _columns(rows.StepOutcome), {"results": "jsonb"}, repeatable=True
+)
+COMPLETE_STEP = _scalar(
+    "complete_step",
+    str,
+    {"step_uuid": "uuid", "claim_uuid": "uuid", "result": "jsonb", "execution_time_ms": "bigint"},
+)
+FAIL_STEP = _scalar(
+    "fail_step",
+    str,
+    {
+        "step_uuid": "uuid",
+        "claim_uuid": "uuid",
+        "error": "jsonb",
+        "category": "text",
+        "retry_after": "interval",
+        "execution_time_ms": "bigint",
+    },
+)
+EXTEND_LEASES = _scalar("extend_leases", int, {"worker_uuid": "uuid", "lease": "interval"}, repeatable=True)
+HELD_CLAIMS = _scalar("held_claims", UUID, {"worker_uuid": "uuid"}, repeatable=True)
+CANCEL_STEP = _scalar("cancel_step", str, {"step_uuid": "uuid", **_BY_HAND})
+SKIP_STEP = _scalar("skip_step", str, {"step_uuid": "uuid", **_BY_HAND})
+RETRY_STEP = _scalar("retry_step", str, {"step_uuid": "uuid", **_BY_HAND})
+RESET_STEP = _scalar("reset_step", str, {"step_uuid": "uuid", **_BY_HAND})
+RESOLVE_STEP = _scalar("resolve_step", str, {"step_uuid": "uuid", **_BY_HAND, "result": "jsonb"})
+TRANSITION_STEP = _scalar("transition_step", str, {"step_uuid": "uuid", "event": "text", "metadata": "jsonb"})
+
+# -------------------------------------------------------------------------------------- drive, workers, processors
+
+ORCHESTRATE = _set(
+    "orchestrate",
+    rows.DriveCounts,
+    _columns(rows.DriveCounts),
+    {"processor_uuid": "uuid", "limit": "int"},
+    repeatable=True,
+)
+TICK = _set("tick", rows.TickCounts, _columns(rows.TickCounts), {"limit": "int"}, repeatable=True)
+REGISTER_WORKER = _scalar(
+    "register_worker",
+    UUID,
+    {
+        "name": "text",
+        "capabilities": "text[]",
+        "max_concurrent": "int",
+        "vocabulary": "text",
+        "namespaces": "text[]",
+    },
+)
+WORKER_HEARTBEAT = _scalar("worker_heartbeat", str, {"worker_uuid": "uuid"}, repeatable=True)
+SHUTDOWN_WORKER = _scalar("shutdown_worker", str, {"worker_uuid": "uuid", "reason": "text"})
+REGISTER_PROCESSOR = _scalar("register_processor", UUID, {"name": "text", "lease": "interval"})
+PROCESSOR_HEARTBEAT = _scalar(
+    "processor_heartbeat", dt.datetime, {"processor_uuid": "uuid", "lease": "interval"}, repeatable=True
+)
+
+# ------------------------------------------------------------------------------------------------------------ read
+
+_TASK_COLUMNS = _columns(rows.TaskOverview)
+
+TASK_STATUS = _set("task_status", rows.TaskOverview, _TASK_COLUMNS, {"task_uuid": "uuid"}, repeatable=True)
+
+
+def tasks_statement(*, by_namespace: bool, by_state: bool) -> Statement[rows.TaskOverview]:
+    """The newest tasks, filtered; one statement text per combination, so that each is planned for what it is."""
+    conditions = []
+    if by_namespace:
+        conditions.append("namespace = %(namespace)s::text")
+    if by_state:
+        conditions.append("state = %(state)s::text")
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    # Keys are UUIDv7: their order is the order of creation, and it has an index.
+    text = f"SELECT {_TASK_COLUMNS} FROM tasker.task_overview{where} ORDER BY task_uuid DESC LIMIT %(limit)s::int"
+    return Statement(text.encode(), args_row(rows.TaskOverview), repeatable=True)
+
+
+STEPS = Statement(
+    f"SELECT {_columns(rows.StepOverview)} FROM tasker.step_overview"
+    " WHERE task_uuid = %(task_uuid)s::uuid ORDER BY ordinal".encode(),
+    args_row(rows.StepOverview),
+    repeatable=True,
+)
+TIMELINE = Statement(
+    f"SELECT {_columns(rows.TimelineEntry)} FROM tasker.timeline"
+    " WHERE task_uuid = %(task_uuid)s::uuid ORDER BY at, sort_key, entity_uuid".encode(),
+    args_row(rows.TimelineEntry),
+    repeatable=True,
+)
+ALLOWED_EVENTS = _set(
+    "allowed_events", rows.AllowedEvent, _columns(rows.AllowedEvent), {"kind": "text", "uuid": "uuid"}, repeatable=True
+)
+EXPLAIN_TASK: Statement[dict[str, Any]] = _scalar("explain_task", dict, {"task_uuid": "uuid"}, repeatable=True)
+STEP_READINESS = _records("get_step_readiness_status", {"task_uuid": "uuid", "step_uuids": "uuid[]"})
+TASK_EXECUTION_CONTEXT = _records("get_task_execution_context", {"task_uuid": "uuid"})
+
+# ------------------------------------------------------------------------------------------ audit, feed, operation
+
+_AUDIT_COLUMNS = _columns(rows.AuditRecord)
+
+STEP_AUDIT = _set(
+    "get_step_audit_history",
+    rows.AuditRecord,
+    _AUDIT_COLUMNS,
+    {"task_uuid": "uuid", "step_uuid": "uuid"},
+    repeatable=True,
+)
+TASK_AUDIT = _set("get_task_audit_history", rows.AuditRecord, _AUDIT_COLUMNS, {"task_uuid": "uuid"}, repeatable=True)
+WORKER_AUDIT = _set(
+    "get_audit_by_worker", rows.AuditRecord, _AUDIT_COLUMNS, {"worker_uuid": "uuid", "limit": "int"}, repeatable=True
+)
+CORRELATION_AUDIT = _set(
+    "get_audit_by_correlation_id", rows.AuditRecord, _AUDIT_COLUMNS, {"correlation_id": "uuid"}, repeatable=True
+)
+CHANGES_AFTER = _set(
+    "changes_after", rows.Change.from_row, "cursor, change", {"cursor": "text", "limit": "int"}, repeatable=True
+)
+CURRENT_CURSOR = _scalar("current_cursor", str, repeatable=True)
+CHECK_CONSISTENCY = _set(
+    "check_consistency", rows.Finding, _columns(rows.Finding), {"task_uuid": "uuid"}, repeatable=True
+)
+FIND_STUCK = _records("find_stuck", {"older_than": "interval"})
+
+# ---------------------------------------------------------------------------------------------------------- worker
+
+
+@dataclass(frozen=True, slots=True)
+class RawClaim:
+    """A claimed step whose JSON is still text.
+
+    A worker decodes each step on its own, so that one undecodable step cannot take the rest of its batch with it.
+    """
+
+    workflow_step_uuid: UUID
+    task_uuid: UUID
+    namespace: str
+    task_name: str
+    name: str
+    handler: str
+    attempt: int
+    max_attempts: int
+    claim_uuid: UUID
+    timeout: dt.timedelta | None
+    correlation_id: UUID | None
+    arguments: str | None
+    context: str | None
+    inputs: str | None
+
+    @property
+    def key(self) -> tuple[UUID, UUID]:
+        """Which run of which step this is; the steps of one batch share their claim key."""
+        return self.workflow_step_uuid, self.claim_uuid
+
+
+_JSON_AS_TEXT = {"arguments", "context", "inputs"}
+
+CLAIM_RAW = _set(
+    "claim_steps",
+    RawClaim,
+    ", ".join(f'"{f.name}"{"::text" if f.name in _JSON_AS_TEXT else ""}' for f in dataclasses.fields(RawClaim)),
+    _CLAIM,
+)
+# The due time as a delay by the server's own clock: the two machines' clocks need not agree.
+TICK_DELAY: Statement[tuple[rows.TickCounts, float | None]] = _set(
+    "tick",
+    lambda *values: (rows.TickCounts(*values[:-1]), values[-1]),
+    f"{_columns(rows.TickCounts)}, extract(epoch FROM next_due_at - clock_timestamp())::float8",
+    {"limit": "int"},
+    repeatable=True,
+)
+
+# Claims whose answer was lost with the connection: held here by name, known to nobody.
+UNKNOWN_CLAIMS: Statement[tuple[UUID, UUID]] = Statement(
+    b"SELECT workflow_step_uuid, claim_uuid FROM tasker.step_overview"
+    b" WHERE workflow_step_uuid = ANY (%(step_uuids)s::uuid[]) AND worker_uuid = %(worker_uuid)s::uuid"
+    b" AND claim_uuid IS NOT NULL",
+    tuple_row,
+    repeatable=True,
+)
+TASKS_BY_UUID = Statement(
+    f"SELECT {_TASK_COLUMNS} FROM tasker.task_overview WHERE task_uuid = ANY (%(task_uuids)s::uuid[])".encode(),
+    args_row(rows.TaskOverview),
+    repeatable=True,
+)
+
+NOTIFY = Statement(b"SELECT pg_notify(%(channel)s::text, %(payload)s::text)", scalar_row, repeatable=True)

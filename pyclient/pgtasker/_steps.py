@@ -1,0 +1,248 @@
+"""What a step handler sees, how it says what went wrong, and how one handler call becomes a report."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import time
+import traceback
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+from uuid import UUID
+
+from ._json import dumps, printable
+from .errors import InvalidValue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ._statements import RawClaim
+
+__all__ = ["CancelSignal", "PermanentError", "RetryAfter", "StepContext", "TransientError"]
+
+_TRACEBACK_LIMIT = 8_000
+_MESSAGE_LIMIT = 4_000
+
+# A handler's own database trouble that passes by itself: conflicts, locks not to be had, a server that goes or comes.
+_PASSING = frozenset({"40001", "40P01", "55P03", "57014", "57P01", "57P02", "57P03", "53300", "25006"})
+
+
+class PermanentError(Exception):
+    """Raise it from a handler when another attempt cannot help: the step fails for good."""
+
+
+class TransientError(Exception):
+    """Raise it from a handler when another attempt may well help."""
+
+
+class RetryAfter(TransientError):
+    """Raise it from a handler to be tried again after a time of the handler's choice.
+
+    Args:
+        seconds: not before this many seconds; replaces the step's own backoff.
+        message: why.
+    """
+
+    def __init__(self, seconds: float | dt.timedelta, message: str = "") -> None:
+        self.seconds = seconds.total_seconds() if isinstance(seconds, dt.timedelta) else float(seconds)
+        super().__init__(message or f"try again after {self.seconds:g} s")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.seconds, str(self))
+
+
+class CancelSignal(Protocol):
+    """Tells a running handler that its step was taken away; a ``threading.Event`` is one."""
+
+    def is_set(self) -> bool:
+        """Whether the step was taken away."""
+        ...
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Pause up to ``timeout`` seconds, less if the step is taken away; returns ``is_set()``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StepContext:
+    """All that a handler gets.
+
+    Attributes:
+        step_uuid: the step.
+        task_uuid: the task it belongs to.
+        namespace: where the task lives.
+        task_name: name of the task's template.
+        name: name of the step in the task.
+        handler: the handler name the step asked for.
+        attempt: which attempt this is, from 1.
+        max_attempts: how many there may be.
+        context: the task's JSON data.
+        arguments: the step's JSON data.
+        inputs: results of the steps this one depends on, by their names.
+        correlation_id: carry it into what the handler calls.
+        cancelled: set when the step was cancelled, timed out or lost its lease; the result will not be wanted any more.
+            Long sync handlers should look at it; async handlers are cancelled besides.
+        deadline: when the step's timeout is over (aware, by this machine's clock), or None.
+    """
+
+    step_uuid: UUID
+    task_uuid: UUID
+    namespace: str
+    task_name: str
+    name: str
+    handler: str
+    attempt: int
+    max_attempts: int
+    context: Any
+    arguments: Any
+    inputs: dict[str, Any]
+    correlation_id: UUID | None
+    cancelled: CancelSignal
+    deadline: dt.datetime | None
+
+    def seconds_left(self) -> float | None:
+        """Return the seconds until the deadline (negative afterwards), or None without one."""
+        if self.deadline is None:
+            return None
+        return (self.deadline - dt.datetime.now(dt.UTC)).total_seconds()
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One result on its way to ``complete_steps``.
+
+    ``key`` is (step, claim), ``text`` the JSON object, ready to be joined with others.
+    """
+
+    key: tuple[UUID, UUID]
+    success: bool
+    text: str
+    seconds: float
+
+
+def deadline_of(claim: RawClaim) -> dt.datetime | None:
+    """Return when a step claimed just now runs into its timeout."""
+    return None if claim.timeout is None else dt.datetime.now(dt.UTC) + claim.timeout
+
+
+def context_of(claim: RawClaim, cancelled: CancelSignal, deadline: dt.datetime | None) -> StepContext:
+    """Return the handler's view of a claim. Raises ValueError when its JSON cannot be decoded."""
+    return StepContext(
+        step_uuid=claim.workflow_step_uuid,
+        task_uuid=claim.task_uuid,
+        namespace=claim.namespace,
+        task_name=claim.task_name,
+        name=claim.name,
+        handler=claim.handler,
+        attempt=claim.attempt,
+        max_attempts=claim.max_attempts,
+        context=json.loads(claim.context or "{}"),
+        arguments=json.loads(claim.arguments or "{}"),
+        inputs=json.loads(claim.inputs or "{}"),
+        correlation_id=claim.correlation_id,
+        cancelled=cancelled,
+        deadline=deadline,
+    )
+
+
+def run_handler(
+    handler: Callable[[StepContext], Any], claim: RawClaim, cancelled: CancelSignal, deadline: dt.datetime | None
+) -> Report:
+    """Run a sync handler and return its report, whatever happens in it."""
+    started = time.perf_counter()
+    try:
+        context = context_of(claim, cancelled, deadline)
+    except (ValueError, RecursionError) as error:
+        return undecodable(claim, error)
+    try:
+        result = handler(context)
+    except BaseException as error:
+        # SystemExit and the like included: a handler's sys.exit() must not take the worker along.
+        return failure_of(claim, error, time.perf_counter() - started)
+    return success_of(claim, result, time.perf_counter() - started)
+
+
+def success_of(claim: RawClaim, result: Any, seconds: float) -> Report:
+    """Return the report of a result; one that is not JSON makes the step fail for good."""
+    try:
+        text = dumps(result, "result")
+    except InvalidValue as error:
+        return failure(claim.key, type_name=_name_of(error), message=str(error), category="permanent", seconds=seconds)
+    except BaseException as error:
+        return failure_of(claim, error, seconds)
+    return Report(claim.key, True, _object(claim.key, seconds, f'"result":{text}'), seconds)
+
+
+def failure_of(claim: RawClaim, error: BaseException, seconds: float) -> Report:
+    """Return the report of an exception that came out of a handler."""
+    category, retry_after = _category_of(error)
+    # The first frame is this package's own call of the handler.
+    first = error.__traceback__.tb_next if error.__traceback__ is not None else None
+    trace = "".join(traceback.format_exception(type(error), error, first))
+    return failure(
+        claim.key,
+        type_name=_name_of(error),
+        message=str(error) or type(error).__name__,
+        category=category,
+        retry_after=retry_after,
+        trace=trace,
+        seconds=seconds,
+    )
+
+
+def undecodable(claim: RawClaim, error: Exception) -> Report:
+    """Return the report of a step whose stored JSON Python cannot read."""
+    return failure(
+        claim.key,
+        type_name="UndecodableArguments",
+        message=f"the step's stored JSON cannot be decoded by this worker: {error}",
+        category="permanent",
+    )
+
+
+def failure(
+    key: tuple[UUID, UUID],
+    *,
+    type_name: str,
+    message: str,
+    category: str,
+    retry_after: float | None = None,
+    trace: str | None = None,
+    seconds: float = 0.0,
+) -> Report:
+    """Return the report of a failure; its texts are made storable, so that this never fails itself."""
+    error = {"type": printable(type_name, 500), "message": printable(message, _MESSAGE_LIMIT)}
+    if trace is not None:
+        error["traceback"] = printable(trace, _TRACEBACK_LIMIT)
+    body = f'"success":false,"category":"{category}","error":{json.dumps(error)}'
+    if retry_after is not None:
+        body += f',"retry_after":{min(retry_after, 999_999_999.0):.6f}'
+    return Report(key, False, _object(key, seconds, body), seconds)
+
+
+def _object(key: tuple[UUID, UUID], seconds: float, body: str) -> str:
+    return f'{{"step_uuid":"{key[0]}","claim_uuid":"{key[1]}","execution_time_ms":{round(seconds * 1000)},{body}}}'
+
+
+def _name_of(error: BaseException) -> str:
+    kind = type(error)
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _category_of(error: BaseException) -> tuple[str, float | None]:
+    if isinstance(error, RetryAfter):
+        return "transient", max(0.0, error.seconds)
+    if isinstance(error, TransientError):
+        return "transient", None
+    if isinstance(error, PermanentError):
+        return "permanent", None
+    # Wrapping hides the SQLSTATE (SQLAlchemy does it, application code too): look at what the error was raised from.
+    cause: BaseException | None = error
+    for _ in range(10):
+        if cause is None:
+            break
+        sqlstate = getattr(cause, "sqlstate", None)
+        if isinstance(sqlstate, str) and (sqlstate in _PASSING or sqlstate.startswith("08")):
+            return "transient", None
+        cause = cause.__cause__
+    return "unknown", None

@@ -1,0 +1,330 @@
+"""The worker: runs handlers for claimed steps."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import os
+import secrets
+import signal
+import socket
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from ._connect import as_seconds, as_uuid, resolve_dsn
+from ._worker_engine import Engine, Goal, Settings
+from .errors import PgtaskerError, WaitTimeout
+
+if TYPE_CHECKING:
+    import datetime as dt
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
+    from uuid import UUID
+
+    from ._rows import TaskOverview
+    from ._steps import StepContext
+
+    AnyHandler = Callable[[StepContext], Any] | Callable[[StepContext], Awaitable[Any]]
+
+H = TypeVar("H", bound="AnyHandler")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSummary:
+    """What one run of a worker did.
+
+    Attributes:
+        claimed: steps taken.
+        succeeded: results accepted.
+        failed: failures accepted; the engine may have them tried again.
+        refused: results that were not wanted any more: the step was cancelled, timed out or taken over.
+        unfinished: steps whose handler or report did not end in time; their leases run out.
+        forced: the run was ended without waiting for its handlers.
+    """
+
+    claimed: int
+    succeeded: int
+    failed: int
+    refused: int
+    unfinished: int
+    forced: bool
+
+    @property
+    def exit_code(self) -> int:
+        """0 when everything claimed was finished and reported, else 1."""
+        return 1 if self.unfinished or self.forced else 0
+
+
+class Worker:
+    """Runs handlers for the steps of one or more namespaces.
+
+    Sync handlers run in threads (or processes), async ones in the event loop. While they run no transaction is open;
+    leases are extended in the background, and a step that is taken away (cancelled, timed out) sets its handler's
+    ``ctx.cancelled``. Results go out as soon as they are there, many in one call when there are many. The worker also
+    drives the workflows
+    itself: it needs no orchestrator beside it.
+
+    Example::
+
+        worker = Worker(namespaces=["media"])
+
+        @worker.step("resize")
+        def resize(ctx: StepContext) -> dict[str, int]:
+            return {"width": ctx.inputs["fetch"]["width"] // 2}
+
+        if __name__ == "__main__":
+            worker.run()
+
+    Args:
+        dsn: connection string or URI; None takes ``DATABASE_URL``, else the embedded server.
+        namespaces: whose steps to claim; None takes all.
+        name: shown in ``tasker.workers``; None makes one of host name and process.
+        concurrency: handlers at the same time.
+        batch_size: most steps in one claim; None goes by the free slots.
+        lease: seconds (or timedelta) after which a step of a silent worker is given to another.
+        poll_interval: seconds between looks for work when no notification comes.
+        drive: whether to call ``orchestrate`` and ``tick`` too; off only where something else does.
+        drain_timeout: seconds that running handlers get after a stop was asked for.
+        listen_dsn: direct connection for LISTEN where ``dsn`` leads through a pooler in transaction mode.
+        executor: ``"thread"`` or ``"process"`` for sync handlers; processes need handlers that can be imported.
+        vocabulary: the vocabulary the worker registers for.
+        application_name: shown in ``pg_stat_activity`` and recorded in the audit trail.
+        pgbouncer: set it for a pooler in transaction mode.
+
+    The constructor opens nothing, so a worker may be made at import time and run in another process.
+    """
+
+    def __init__(
+        self,
+        dsn: str | None = None,
+        *,
+        namespaces: Sequence[str] | None = None,
+        name: str | None = None,
+        concurrency: int = 8,
+        batch_size: int | None = None,
+        lease: float | dt.timedelta = 30.0,
+        poll_interval: float = 5.0,
+        drive: bool = True,
+        drain_timeout: float = 30.0,
+        listen_dsn: str | None = None,
+        executor: Literal["thread", "process"] = "thread",
+        vocabulary: str = "tasker",
+        application_name: str = "pgtasker-worker",
+        pgbouncer: bool = False,
+    ) -> None:
+        if isinstance(namespaces, str):
+            raise TypeError("namespaces is a list of names, not one text")
+        self.dsn = dsn
+        self.namespaces = namespaces
+        self.name = name
+        self.concurrency = concurrency
+        self.batch_size = batch_size
+        self.lease = lease
+        self.poll_interval = poll_interval
+        self.drive = drive
+        self.drain_timeout = drain_timeout
+        self.listen_dsn = listen_dsn
+        self.executor = executor
+        self.vocabulary = vocabulary
+        self.application_name = application_name
+        self.pgbouncer = pgbouncer
+        self._handlers: dict[str, AnyHandler] = {}
+        self._engine: Engine | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop_early = False
+        self._guard = threading.Lock()
+
+    # ---------------------------------------------------------------------------------------------------- handlers
+
+    def step(self, handler: str) -> Callable[[H], H]:
+        """Register the decorated function, sync or async, for steps with this handler name.
+
+        The function gets a ``StepContext`` and returns the step's result, anything that is JSON. It says what went
+        wrong by raising ``PermanentError``, ``TransientError`` or ``RetryAfter``; any other exception counts as
+        unknown. The name ``"*"`` takes every step whose handler has no function of its own.
+        """
+        if not isinstance(handler, str):
+            raise TypeError('write @worker.step("handler name")')
+        if handler in self._handlers:
+            raise ValueError(f"there is a function for handler {handler!r} already: {self._handlers[handler]!r}")
+
+        def register(function: H) -> H:
+            self._handlers[handler] = function
+            return function
+
+        return register
+
+    @property
+    def handlers(self) -> dict[str, AnyHandler]:
+        """The registered functions by handler name."""
+        return dict(self._handlers)
+
+    # --------------------------------------------------------------------------------------------------------- run
+
+    def run(self) -> WorkerSummary:
+        """Work until SIGTERM, SIGINT or ``stop``; blocking.
+
+        The first signal ends the claiming: running handlers may finish within ``drain_timeout``, leases are kept
+        meanwhile, results are reported. A second one does not wait; a third one ends the process in the usual way.
+        Signals are heeded only in the main thread.
+
+        Raises:
+            psycopg.OperationalError: the server could not be reached at the start. Later the worker reconnects by
+            itself.
+            PgtaskerError: the schema is missing or the worker was refused.
+        """
+        return asyncio.run(self._run(Goal(), signals=True))
+
+    async def run_async(self) -> WorkerSummary:
+        """Do the same as ``run`` in the running event loop, without touching signals; cancelling it ends the worker."""
+        return await self._run(Goal(), signals=False)
+
+    def run_until_idle(self, *, timeout: float | None = None, wait_for_timers: float = 0.0) -> WorkerSummary:
+        """Work until nothing is ready, nothing is running and no timer is due; for tests and scripts.
+
+        Args:
+            timeout: seconds after which to give up.
+            wait_for_timers: also wait for timers (retries, leases) due within this many seconds.
+
+        Raises:
+            WaitTimeout: there still was something to do.
+        """
+        return asyncio.run(self.run_until_idle_async(timeout=timeout, wait_for_timers=wait_for_timers))
+
+    async def run_until_idle_async(
+        self, *, timeout: float | None = None, wait_for_timers: float = 0.0
+    ) -> WorkerSummary:
+        """Do the same as ``run_until_idle`` in the running event loop."""
+        goal = Goal(until_idle=True, wait_for_timers=wait_for_timers, deadline=_deadline(timeout))
+        summary = await self._run(goal, signals=False)
+        if goal.timed_out:
+            raise WaitTimeout(f"there was still work to do after {timeout:g} s")
+        return summary
+
+    def run_until(self, *task_uuids: UUID | str, timeout: float | None = None) -> list[TaskOverview]:
+        """Work until the given tasks have ended, or are blocked and wait for a decision; returns them in that order.
+
+        Steps of other tasks are worked on too.
+
+        Raises:
+            WaitTimeout: the tasks have not ended.
+            NotFound: no such task.
+        """
+        return asyncio.run(self.run_until_async(*task_uuids, timeout=timeout))
+
+    async def run_until_async(self, *task_uuids: UUID | str, timeout: float | None = None) -> list[TaskOverview]:
+        """Do the same as ``run_until`` in the running event loop."""
+        wanted = tuple(found for uuid in task_uuids if (found := as_uuid(uuid, "task_uuid")) is not None)
+        if not wanted:
+            return []
+        goal = Goal(task_uuids=wanted, deadline=_deadline(timeout))
+        await self._run(goal, signals=False)
+        if goal.timed_out:
+            open_tasks = [str(uuid) for uuid in wanted if uuid not in goal.tasks or not goal.tasks[uuid].is_terminal]
+            raise WaitTimeout(
+                f"{len(open_tasks)} of {len(wanted)} tasks have not ended within {timeout:g} s",
+                detail={"task_uuids": open_tasks},
+                hint="See explain_task for what they wait for.",
+            )
+        return [goal.tasks[uuid] for uuid in wanted if uuid in goal.tasks]
+
+    def stop(self, force: bool = False) -> None:
+        """Ask a running worker to end, as the first signal does; with ``force`` as the second. From any thread."""
+        with self._guard:
+            engine, loop = self._engine, self._loop
+            if engine is None or loop is None:
+                self._stop_early = True
+                return
+        with contextlib.suppress(RuntimeError):  # the loop has just closed: the worker has ended
+            loop.call_soon_threadsafe(lambda: engine.request_stop(force=force))
+
+    async def _run(self, goal: Goal, *, signals: bool) -> WorkerSummary:
+        engine = Engine(self._settings(), goal)
+        with self._guard:
+            if self._engine is not None:
+                raise PgtaskerError("this worker is running already")
+            self._engine, self._loop = engine, asyncio.get_running_loop()
+            if self._stop_early:
+                engine.request_stop()
+        try:
+            with _signals(engine) if signals else contextlib.nullcontext():
+                await engine.run()
+        finally:
+            with self._guard:
+                self._engine = self._loop = None
+                self._stop_early = False
+        counts = engine.counts
+        return WorkerSummary(
+            claimed=counts.claimed,
+            succeeded=counts.succeeded,
+            failed=counts.failed,
+            refused=counts.refused,
+            unfinished=counts.unfinished,
+            forced=counts.forced,
+        )
+
+    def _settings(self) -> Settings:
+        if self.concurrency < 1:
+            raise ValueError("concurrency must be at least 1")
+        if self.executor not in ("thread", "process"):
+            raise ValueError(f"executor must be 'thread' or 'process', not {self.executor!r}")
+        lease = as_seconds(self.lease, "lease")
+        if lease is None or lease <= 0:
+            raise ValueError("lease must be longer than nothing")
+        is_async = {name: _is_async(function) for name, function in self._handlers.items()}
+        return Settings(
+            dsn=resolve_dsn(self.dsn),
+            listen_dsn=self.listen_dsn,
+            namespaces=None if self.namespaces is None else tuple(self.namespaces),
+            name=self.name or f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}",
+            vocabulary=self.vocabulary,
+            concurrency=self.concurrency,
+            batch_size=self.batch_size,
+            lease=lease,
+            poll_interval=self.poll_interval,
+            drive=self.drive,
+            drain_timeout=self.drain_timeout,
+            executor=self.executor,
+            application_name=self.application_name,
+            pgbouncer=self.pgbouncer,
+            sync_handlers={name: f for name, f in self._handlers.items() if not is_async[name]},
+            async_handlers={name: f for name, f in self._handlers.items() if is_async[name]},
+        )
+
+
+def _deadline(timeout: float | None) -> float | None:
+    return None if timeout is None else time.monotonic() + timeout
+
+
+def _is_async(function: AnyHandler) -> bool:
+    # An object with "async def __call__" is a handler too.
+    call = vars(type(function)).get("__call__")
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
+
+
+@contextlib.contextmanager
+def _signals(engine: Engine) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    heeded = (signal.SIGTERM, signal.SIGINT)
+    received = 0
+
+    def react() -> None:
+        nonlocal received
+        received += 1
+        engine.request_stop()
+        if received == 2:
+            for number in heeded:
+                loop.remove_signal_handler(number)
+
+    for number in heeded:
+        loop.add_signal_handler(number, react)
+    try:
+        yield
+    finally:
+        for number in heeded:
+            loop.remove_signal_handler(number)

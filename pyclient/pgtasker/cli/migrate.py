@@ -1,0 +1,47 @@
+"""``pgtasker migrate``: install or upgrade the schema."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from pgtasker.cli import _output as output
+from pgtasker.cli._database import server_dsn, with_timeout
+from pgtasker.cli._errors import OK, usage_error
+from pgtasker.cli._settings import settings
+
+
+def migrate(
+    *,
+    to: Annotated[
+        str, Parameter(help="Revision of the tables to stop at; 'head' includes all functions and views.")
+    ] = "head",
+    sql: Annotated[
+        bool, Parameter(negative="", help="Only print the SQL script for an empty database, for psql.")
+    ] = False,
+) -> int:
+    """Install or upgrade the schema in one transaction. A second run finds nothing to do.
+
+    The script of --sql needs no Python where it is run: psql -1 -v ON_ERROR_STOP=1 -f FILE
+    """
+    from pgtasker import migrate as migrations
+
+    if sql:
+        if to != "head":
+            raise usage_error("--sql prints the newest schema; it takes no --to")
+        sys.stdout.write(migrations.offline_sql())
+        return OK
+    done = migrations.upgrade(with_timeout(server_dsn(migrated=False)), to)
+    if settings.json:
+        output.emit_json(dataclasses.asdict(done))
+    elif done.before == done.after and not done.tree_applied:
+        output.talk(f"nothing to do: the schema is at {done.after}")
+    else:
+        output.talk(
+            f"schema tasker: {done.before or 'nothing'} -> {done.after}"
+            + (", functions and views applied" if done.tree_applied else "")
+        )
+    return OK

@@ -1,0 +1,59 @@
+"""``pgtasker namespace``: list namespaces and switch their notifications."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from cyclopts import App, Parameter
+
+from pgtasker.cli import _output as output
+from pgtasker.cli._database import database
+from pgtasker.cli._errors import OK
+from pgtasker.cli._settings import settings
+
+app = App(name="namespace", help="List namespaces and switch their notifications.", result_action="return_value")
+
+
+@app.command(name="list")
+def list_() -> int:
+    """List namespaces with the number of their open and all tasks."""
+    with database() as db:
+        rows = db.rows(
+            """
+            select n.namespace, n.queue_name, n.notifications, n.description, n.created_at,
+                   (select count(*) from tasker.tasks t where t.namespace = n.namespace and t.completed_at is null) as
+                   open_tasks, (select count(*) from tasker.tasks t where t.namespace = n.namespace) as tasks
+              from tasker.task_namespaces n
+             order by n.namespace
+            """
+        )
+    output.emit_rows(rows, ("namespace", "notifications", "open_tasks", "tasks", "queue_name", "description"))
+    return OK
+
+
+@app.command
+def add(namespace: Annotated[str, Parameter(name="NAMESPACE")], /, *, description: str | None = None) -> int:
+    """Make a namespace; nothing happens if it is there."""
+    with database() as db:
+        _say(namespace, "namespace", db.client.ensure_namespace(namespace, description))
+    return OK
+
+
+@app.command
+def notify(
+    namespace: Annotated[str, Parameter(name="NAMESPACE")],
+    mode: Annotated[Literal["off", "work", "tasks", "all"], Parameter(name="MODE")],
+    /,
+) -> int:
+    """Choose what a namespace sends by NOTIFY: nothing, that there is work, also task states, or also step states."""
+    with database() as db:
+        db.client.set_namespace_notifications(namespace, mode)
+    _say(namespace, "notifications", mode)
+    return OK
+
+
+def _say(namespace: str, name: str, value: str) -> None:
+    if settings.json:
+        output.emit_json({"namespace": namespace, name: value})
+    else:
+        output.line(value)

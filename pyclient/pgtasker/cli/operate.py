@@ -1,0 +1,50 @@
+"""``pgtasker check``, ``tick``, ``orchestrate``: what a DBA or a cron job runs."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from pgtasker.cli import _output as output
+from pgtasker.cli._database import database, parse_uuid
+from pgtasker.cli._errors import OK, REFUSED
+
+FINDING_COLUMNS = ("finding", "entity_kind", "entity_uuid", "detail", "proposed_call")
+
+
+def check(*, task: Annotated[str | None, Parameter(help="Only this task (its uuid).")] = None) -> int:
+    """Recompute every counter and state from the logs and compare: nothing found is exit code 0, anything is 1."""
+    with database() as db:
+        findings = db.client.check_consistency(None if task is None else parse_uuid(task, "--task takes a uuid"))
+    output.emit_rows(
+        [dataclasses.asdict(finding) for finding in findings], FINDING_COLUMNS, empty="nothing found: consistent"
+    )
+    return REFUSED if findings else OK
+
+
+def tick(*, limit: Annotated[int, Parameter(help="Most timers to fire.")] = 1000) -> int:
+    """Fire due timers once: backoffs, timeouts, expired leases. Workers do this themselves; a cron job may."""
+    with database() as db:
+        output.emit_record(dataclasses.asdict(db.client.tick(limit)))
+    return OK
+
+
+def orchestrate(
+    *,
+    limit: Annotated[int, Parameter(help="Most results to drain in one call.")] = 100,
+    once: Annotated[bool, Parameter(negative="", help="One call only; else until nothing is left.")] = False,
+) -> int:
+    """Drain reported results and move their tasks. Workers do this themselves; a cron job may."""
+    totals: dict[str, int] = {}
+    with database() as db:
+        while True:
+            counts = {
+                name: value or 0 for name, value in dataclasses.asdict(db.client.orchestrate(limit=limit)).items()
+            }
+            totals = {name: totals.get(name, 0) + value for name, value in counts.items()}
+            if once or not any(counts.values()):
+                break
+    output.emit_record(totals)
+    return OK

