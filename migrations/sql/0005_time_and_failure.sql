@@ -250,3 +250,37 @@ comment on column tasker.tasks.failed_critical_steps is 'How many critical steps
 comment on column tasker.tasks.satisfied_steps is 'Steps whose dependents may start: done, or optional and failed.';
 comment on column tasker.tasks.failed_steps is 'Steps that ended without satisfying their dependents.';
 alter type tasker.task_facts add attribute failed_critical_steps int;
+
+-- What the engine has to know of a lifecycle before it takes its locks; define_vocabulary derives it from the rules.
+alter table tasker.lifecycles
+  add column settles_at_report boolean not null default false,
+  add column watches_starts    boolean not null default false,
+  add column queues_by_state   boolean not null default true;
+comment on column tasker.lifecycles.settles_at_report is 'A report ends the step, or sends it to a retry, without waiting for orchestration.';
+comment on column tasker.lifecycles.watches_starts is 'The task moves when the first of its steps starts.';
+comment on column tasker.lifecycles.queues_by_state is 'A queued step is in a state of its own; otherwise handed_out_at tells.';
+alter table tasker.lifecycle_states drop column counts_as;
+alter table tasker.lifecycle_states add column counts_as text not null generated always as (
+  case when is_terminal and satisfies_dependencies then 'satisfied'
+       when is_terminal or phase = 'failed' then 'failed'
+       when phase = 'pending' then 'pending'
+       when phase in ('waiting_retry', 'circuit_open') then 'waiting_retry'
+       else 'in_flight' end) stored;
+comment on column tasker.lifecycle_states.counts_as is 'The progress counter of its task in which a step in this state stands.';
+alter table tasker.workflow_steps add column handed_out_at timestamptz;
+comment on column tasker.workflow_steps.handed_out_at is 'When it was put into its queue, where its lifecycle has no state for that.';
+alter table tasker.tasks
+  add column retry_count int not null default 0,
+  add column max_retries int not null default 0 check (max_retries >= 0),
+  add constraint retry_count_never_exceeds_max_retries check (retry_count between 0 and max_retries);
+comment on column tasker.tasks.retry_count is 'How often the whole task was retried (seed 001 workstreams).';
+comment on column tasker.tasks.max_retries is 'How often it may be.';
+alter type tasker.task_facts add attribute retries_left int;
+alter type tasker.step_facts add attribute has_checks boolean;
+alter table tasker.timers drop constraint timers_kind_check;
+alter table tasker.timers add constraint timers_kind_check
+  check (kind in ('retry', 'drive', 'task_timeout', 'task_retry', 'requeue', 'breaker_cooldown'));
+comment on column tasker.timers.kind is
+  'retry: a backoff or the cooldown of a step is over; drive: look whether the task can move; task_timeout: the task took too long; task_retry: the backoff of a task is over; requeue: a step held back by a breaker may be queued again; breaker_cooldown: a breaker may be tried.';
+alter table tasker.lifecycles add column has_enqueuing_phase boolean not null default false;
+comment on column tasker.lifecycles.has_enqueuing_phase is 'A task hands out its steps in a state of its own; otherwise whenever it is starting or running.';

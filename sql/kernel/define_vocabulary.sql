@@ -133,6 +133,18 @@ begin
                            from jsonb_array_elements(p_definition -> 'lifecycles') as d(body),
                                 jsonb_array_elements(d.body -> 'events') as n(event)
                           where d.body ->> 'lifecycle' = e.lifecycle);
+  -- what the engine must know of a lifecycle before it takes its locks
+  update tasker.lifecycles l
+     set settles_at_report = exists (select from tasker.lifecycle_transitions r
+                                       join tasker.lifecycle_states s on s.lifecycle = r.lifecycle and s.state = r.to_state
+                                      where r.lifecycle = l.lifecycle and r.operation in ('report_success', 'report_failure', 'report_timeout')
+                                        and s.phase not in ('reported_success', 'reported_failure', 'validating')),
+         watches_starts = exists (select from tasker.lifecycle_transitions r
+                                   where r.lifecycle = l.lifecycle and r.operation = 'first_start'),
+         has_enqueuing_phase = exists (select from tasker.lifecycle_states s where s.lifecycle = l.lifecycle and s.phase = 'enqueuing'),
+         queues_by_state = l.kind <> 'step' or exists (select from tasker.lifecycle_transitions r
+                                                        where r.lifecycle = l.lifecycle and r.operation = 'enqueue')
+   where l.vocabulary = v_name;
   return v_name;
 end
 $$;

@@ -16,6 +16,10 @@ return case p_guard
   when 'all_steps_satisfied' then tasker.guard_all_steps_satisfied(p_facts)
   when 'blocked_by_failures' then tasker.guard_blocked_by_failures(p_facts)
   when 'not_blocked'         then tasker.guard_not_blocked(p_facts)
+  when 'critical_step_failed' then tasker.guard_critical_step_failed(p_facts)
+  when 'any_step_failed' then tasker.guard_any_step_failed(p_facts)
+  when 'task_retries_left' then tasker.guard_task_retries_left(p_facts)
+  when 'task_retries_exhausted' then tasker.guard_task_retries_exhausted(p_facts)
   else false
 end;
 comment on function tasker.task_guard_holds(text, tasker.task_facts) is

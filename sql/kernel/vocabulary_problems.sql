@@ -44,9 +44,11 @@ as $$
     values ('task_lifecycle', 'task', p_definition ->> 'task_lifecycle'), ('step_lifecycle', 'step', p_definition ->> 'step_lifecycle'),
            ('worker_lifecycle', 'worker', p_definition ->> 'worker_lifecycle'),
            ('circuit_breaker_lifecycle', 'circuit_breaker', p_definition ->> 'circuit_breaker_lifecycle')
-  ), leads_to (operation, phase) as (  -- what the engine takes for granted after its own operations
-    values ('enqueue', 'queued'), ('claim', 'running'), ('report_success', 'reported_success'), ('report_failure', 'reported_failure'),
-           ('retry_due', 'pending'), ('retry_step', 'pending')
+  ), leads_to (operation, phases) as (  -- what the engine takes for granted after its own operations
+    values ('enqueue', array['queued']), ('claim', array['running']),
+           ('report_success', array['reported_success', 'validating', 'succeeded']),
+           ('report_failure', array['reported_failure', 'failed', 'waiting_retry']),
+           ('retry_due', array['pending', 'queued', 'trial']), ('retry_step', array['pending', 'queued', 'waiting_retry'])
   ), problems (path, message) as (
     select '', 'a vocabulary must be a JSON object' where coalesce(jsonb_typeof(p_definition), '') <> 'object'
      union all
@@ -158,16 +160,19 @@ as $$
                     where o.name = t.name and o.from_state = t.from_state and o.event = t.event
                       and o.guard in (t.guard, 'always') and o.position < t.position)
      union all
-    select t.path, format('operation %s must lead to a state of phase %s', t.operation, o.phase)
+    select t.path, format('operation %s must lead to a state of phase %s', t.operation, array_to_string(o.phases, ' or '))
       from transitions t
       join leads_to o on o.operation = t.operation
       join states s on s.name = t.name and s.state = t.to_state
-     where t.kind = 'step' and s.phase <> o.phase
+     where t.kind = 'step' and s.phase <> all (o.phases)
      union all
-    select coalesce(s.name || '.' || s.state, s.path), 'it waits for a retry, but nothing with operation retry_due leads out of it'
+    select coalesce(s.name || '.' || s.state, s.path), format('nothing with operation %s leads out of it', array_to_string(o.operations, ' or '))
       from states s
-     where s.kind = 'step' and s.phase = 'waiting_retry'
-       and not exists (select from transitions t where t.name = s.name and t.from_state = s.state and t.operation = 'retry_due')
+      join (values ('waiting_retry', array['retry_due', 'claim']), ('circuit_open', array['retry_due']), ('trial', array['claim']),
+                   ('reported_success', array['settle_success']), ('reported_failure', array['settle_failure']),
+                   ('queued', array['claim']), ('running', array['report_success'])) as o(phase, operations) on o.phase = s.phase
+     where s.kind = 'step'
+       and not exists (select from transitions t where t.name = s.name and t.from_state = s.state and t.operation = any (o.operations))
      union all
     select r.role, format('there is no lifecycle %L of kind %s', r.name, r.kind)
       from roles r
@@ -178,15 +183,14 @@ as $$
     -- without these a workflow would be accepted and never move
     select r.role, format('no transition has the operation %s', o.operation)
       from roles r
-      join (values ('step', 'enqueue'), ('step', 'claim'), ('step', 'report_success'), ('step', 'report_failure'), ('step', 'settle_success'),
-                   ('step', 'settle_failure'), ('task', 'advance')) as o(kind, operation) on o.kind = r.kind
+      join (values ('step', 'claim'), ('step', 'report_success'), ('step', 'report_failure'), ('task', 'advance')) as o(kind, operation) on o.kind = r.kind
      where exists (select from lifecycles l where l.given = r.name and l.kind = r.kind)
        and not exists (select from transitions t where t.name = r.name and t.operation = o.operation)
      union all
-    select r.role, 'no state has the phase enqueuing, in which the steps of a task are handed out'
+    select r.role, 'no state has the phase enqueuing, starting or running, in which the steps of a task are handed out'
       from roles r
      where r.kind = 'task' and exists (select from lifecycles l where l.given = r.name and l.kind = 'task')
-       and not exists (select from states s where s.name = r.name and s.phase = 'enqueuing')
+       and not exists (select from states s where s.name = r.name and s.phase in ('enqueuing', 'starting', 'running'))
   )
   select coalesce(jsonb_agg(distinct jsonb_build_object('path', p.path, 'message', p.message)), '[]') from problems p
 $$;

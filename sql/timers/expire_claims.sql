@@ -22,7 +22,7 @@ begin
                     cross join lateral (select s.workflow_step_uuid from tasker.workflow_steps s
                                          where s.workflow_step_uuid = held.workflow_step_uuid and s.claim_uuid = c.claim_uuid limit 1) s
                     where c.claim_uuid = any (v_claims));
-  perform tasker.lock_steps(v_steps);
+  perform tasker.lock_for_report(v_steps);
   perform from tasker.step_claims c where c.claim_uuid = any (v_claims) order by c.claim_uuid for update;
 
   select array_agg((x.position, x.workflow_step_uuid, x.claim_uuid, false,

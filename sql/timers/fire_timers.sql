@@ -10,7 +10,7 @@ declare
   v_counts  tasker.drive_counts := (0, 0, 0, 0, 0);
   v_one     tasker.drive_counts;
 begin
-  v_tasks := array(select distinct t.task_uuid from unnest(p_timers) t where t.kind in ('retry', 'drive', 'task_timeout'));
+  v_tasks := array(select distinct t.task_uuid from unnest(p_timers) t where t.kind in ('retry', 'drive', 'task_timeout', 'task_retry'));
   perform tasker.lock_tasks(v_tasks);
 
   -- a timer is for one visit of a state: a step that has moved on since has nothing to wait for
@@ -23,10 +23,12 @@ begin
   perform tasker.lock_steps(v_steps);
   v_moves := array(select m from tasker.step_moves(v_steps, 'retry_due') m);
   perform tasker.append_step_transitions(v_moves);
+  perform tasker.resend_steps(v_steps);  -- where the way back to work does not lead through a ready state
   v_counts := tasker.drive_tasks(array(select distinct m.task_uuid from unnest(v_moves) m),
                                  array(select m.workflow_step_uuid from unnest(v_moves) m));
 
   perform tasker.time_out_tasks(array(select distinct t.task_uuid from unnest(p_timers) t where t.kind = 'task_timeout'));
+  perform tasker.retry_tasks(p_timers);
   perform tasker.requeue_steps(p_timers);
   perform tasker.cool_breakers(p_timers);
 

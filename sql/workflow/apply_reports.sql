@@ -15,8 +15,10 @@ declare
   v_messages text[];
   v_states   text[];
   v_refused  int;
+  v_direct   tasker.step_move[];  -- settled by the report itself
+  v_kept     uuid[];              -- validated by the worker, who keeps its claim
 begin
-  perform tasker.lock_steps(array(select distinct r.step_uuid from unnest(p_reports) r where r.step_uuid is not null));
+  perform tasker.lock_for_report(array(select distinct r.step_uuid from unnest(p_reports) r where r.step_uuid is not null));
 
   with judged as materialized (
     select r.position, r.step_uuid, r.metadata, s.task_uuid, s.namespace, s.lifecycle, s.claim_uuid, s.worker_uuid,
@@ -46,7 +48,7 @@ begin
                             and tasker.step_guard_holds(
                                   x.guard, row(s.unmet_dependencies, s.attempts, s.max_attempts, s.retryable,
                                                s.claim_uuid is not null, r.success,
-                                               r.metadata ->> 'category')::tasker.step_facts)
+                                               r.metadata ->> 'category', s.acceptance <> '[]')::tasker.step_facts)
                           order by x.operation = 'report_timeout' desc, x.ordinal limit 1) rule on true
   ), taken as materialized (
     select j.*, tasker.uuid_generate_v7() as transition_uuid
@@ -66,26 +68,44 @@ begin
                      when 'TK409' then format('step %s is %s: it takes no result', j.step_uuid, j.state) end
                    order by j.position),
          array_agg(coalesce(k.to_state, j.state) order by j.position),
-         array_agg(j.step_uuid order by j.position),
          (count(*) filter (where j.verdict like 'TK%'))::int
-    into v_moves, v_codes, v_messages, v_states, v_steps, v_refused
+    into v_moves, v_codes, v_messages, v_states, v_refused
     from judged j
     left join taken k on k.step_uuid = j.step_uuid;
 
   if v_moves is not null then
+    select array_agg(m) filter (where x.phase not in ('reported_success', 'reported_failure', 'validating')),
+           coalesce(array_agg(m.workflow_step_uuid) filter (where x.phase = 'validating' and s.acceptance <> '[]'), '{}')
+      into v_direct, v_kept
+      from unnest(v_moves) m
+     cross join lateral (select x.phase from tasker.lifecycle_states x
+                          where x.lifecycle = m.lifecycle and x.state = m.to_state limit 1) x
+     cross join lateral (select s.acceptance from tasker.workflow_steps s
+                          where s.workflow_step_uuid = m.workflow_step_uuid limit 1) s;
+    if v_direct is not null then
+      v_moves := tasker.schedule_retries(v_moves);
+    end if;
     perform tasker.append_step_transitions(v_moves);
     update tasker.workflow_steps s
-       set claim_uuid = null, result_transition_uuid = m.transition_uuid
+       set claim_uuid = case when s.workflow_step_uuid = any (v_kept) then s.claim_uuid end,
+           result_transition_uuid = m.transition_uuid
       from unnest(v_moves) m
      where s.workflow_step_uuid = m.workflow_step_uuid;
     select array_agg(c.claim_uuid), array_agg(c.steps)
       into v_claims, v_counts
       from (select (m.metadata ->> 'claim_uuid')::uuid as claim_uuid, count(*)::int as steps
-              from unnest(v_moves) m group by 1 order by 1) c;
+              from unnest(v_moves) m where m.workflow_step_uuid <> all (v_kept) group by 1 order by 1) c;
     perform tasker.count_down_claims(v_claims, v_counts);
     -- the wake-up for orchestration leaves in the same commit as the result
-    perform pgmq.send('orchestration_step_results',
-                      jsonb_build_object('step_uuids', (select jsonb_agg(m.workflow_step_uuid) from unnest(v_moves) m)));
+    v_steps := array(select m.workflow_step_uuid from unnest(v_moves) m
+                      where m.workflow_step_uuid <> all (v_kept)
+                        and m.workflow_step_uuid not in (select d.workflow_step_uuid from unnest(v_direct) d));
+    if cardinality(v_steps) > 0 then
+      perform pgmq.send('orchestration_step_results', jsonb_build_object('step_uuids', to_jsonb(v_steps)));
+    end if;
+    if v_direct is not null then
+      perform tasker.settle_steps(array(select d.workflow_step_uuid from unnest(v_direct) d), null, v_direct);
+    end if;
   end if;
 
   if v_refused > 0 then
@@ -96,8 +116,9 @@ begin
   end if;
 
   return query
-  select v_steps[i], case when v_codes[i] is null then v_states[i] end, v_codes[i], v_messages[i]
-    from generate_series(1, cardinality(v_steps)) i;
+  select r.step_uuid, case when v_codes[r.place] is null then v_states[r.place] end, v_codes[r.place], v_messages[r.place]
+    from (select x.step_uuid, (row_number() over (order by x.position))::int as place from unnest(p_reports) x) r
+   order by r.place;
 end
 $$;
 comment on function tasker.apply_reports(tasker.step_report[]) is

@@ -20,6 +20,7 @@ declare
   v_claim    uuid;
   v_now      timestamptz;
   v_held     uuid[];
+  v_starting uuid[];
 begin
   if to_regclass('pgmq.' || quote_ident('q_' || p_queue_name)) is null then
     return;
@@ -44,7 +45,7 @@ begin
       where coalesce(m ->> 'step_uuid', '') !~ c_uuid;
   end if;
 
-  perform tasker.lock_steps(v_steps);
+  v_starting := tasker.lock_for_claim(v_steps);
   v_claim := tasker.uuid_generate_v7();
   v_now := tasker.clock();
   -- a message whose step was cancelled, or is held already, makes no move and is gone
@@ -71,6 +72,9 @@ begin
     from tasker.workflow_steps s
    where s.workflow_step_uuid = any (v_steps);
   perform tasker.append_step_transitions(v_moves);
+  if cardinality(v_starting) > 0 then
+    perform tasker.start_tasks(v_starting, v_steps);
+  end if;
 
   return query
   select s.workflow_step_uuid, s.task_uuid, s.namespace, t.name, s.name, s.handler, s.attempts, s.max_attempts, v_claim,

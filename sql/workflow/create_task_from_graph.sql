@@ -45,6 +45,7 @@ begin
   v_task.requested_by := p_requested_by;
   v_task.context := coalesce(p_context, '{}');
   v_task.tags := coalesce(p_tags, '{}');
+  v_task.max_retries := coalesce((p_graph ->> 'max_retries')::int, 0);
   v_task.timeout := (p_graph ->> 'timeout_seconds')::double precision * interval '1 second';
   return tasker.end_request(p_request_id, (tasker.create_or_find_tasks(
     array[v_task], array[v_plan],

@@ -28,14 +28,14 @@ begin
       from tasker.workflow_steps s
      where s.task_uuid = any (p_task_uuids) and s.unmet_dependencies = 0;
   end if;
-  v_enqueue := array(select m from tasker.step_moves(v_ready, 'enqueue') m);
+  v_enqueue := array(select m from tasker.hand_outs(v_ready) m);
 
   with facts as materialized (
     select t.task_uuid, t.namespace, t.lifecycle, c.to_state as state, c.sort_key,
            row(t.total_steps, t.pending_steps, coalesce(ready.steps, 0), t.in_flight_steps, t.waiting_retry_steps,
                t.satisfied_steps, t.failed_steps, (t.task_uuid = any (p_with_results))::int,
                coalesce(ready.steps, 0) > 0 and to_regclass('pgmq.' || quote_ident('q_' || n.queue_name)) is null,
-               t.failed_critical_steps)::tasker.task_facts as facts,
+               t.failed_critical_steps, t.max_retries - t.retry_count)::tasker.task_facts as facts,
            -- what the engine does by itself for an owned task it does in the name of the owner, who keeps it
            coalesce(p_processor_uuid, (select p.processor_uuid from tasker.processors p
                                         where p.processor_uuid = c.processor_uuid and p.lease_expires_at > tasker.clock())) as processor_uuid
@@ -68,24 +68,22 @@ begin
          array_agg(w.task_uuid) filter (where w.phase = 'enqueuing' and not (w.facts).enqueue_failed),
          count(distinct w.task_uuid)::int,
          (count(distinct w.task_uuid) filter (where w.terminal and w.last_hop))::int,
-         array_agg(w.task_uuid) filter (where w.phase = 'failed' and w.last_hop)
+         array_agg(w.task_uuid) filter (where w.phase in ('failed', 'cancelled') and w.terminal and w.last_hop)
     into v_moves, v_enqueuing, v_counts.tasks_moved, v_counts.tasks_finished, v_failed
     from walked w;
 
   perform tasker.append_task_transitions(v_moves);
   if v_failed is not null then  -- nobody would settle what is still under way
-    perform tasker.cancel_open_steps(f.task_uuid, '{"reason": "the task failed"}', true) from unnest(v_failed) as f(task_uuid);
+    perform tasker.cancel_open_steps(f.task_uuid, '{"reason": "the task ended"}', true) from unnest(v_failed) as f(task_uuid);
   end if;
 
-  if v_enqueuing is not null and cardinality(v_enqueue) > 0 then
-    v_enqueue := array(select m from unnest(v_enqueue) m
-                        where m.task_uuid in (select e from unnest(v_enqueuing) e));
-    perform tasker.append_step_transitions(v_enqueue);
-    perform tasker.enqueue_steps(array(select m.workflow_step_uuid from unnest(v_enqueue) m),
-                                 array(select m.task_uuid from unnest(v_enqueue) m),
-                                 array(select m.namespace from unnest(v_enqueue) m));
+  if cardinality(v_enqueue) > 0 then
+    v_enqueuing := v_enqueuing || tasker.handing_out(array(select distinct m.task_uuid from unnest(v_enqueue) m));
+    v_enqueue := array(select m from unnest(v_enqueue) m where m.task_uuid = any (v_enqueuing));
+    perform tasker.hand_out_steps(v_enqueue);
     v_counts.steps_enqueued := cardinality(v_enqueue);
   end if;
+  perform tasker.schedule_task_retries(v_moves);
   return v_counts;
 end
 $$;

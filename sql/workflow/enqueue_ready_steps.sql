@@ -5,13 +5,10 @@ as $$
 declare
   v_moves tasker.step_move[];
 begin
-  v_moves := array(select m from tasker.step_moves(
+  v_moves := array(select m from tasker.hand_outs(
     array(select s.workflow_step_uuid from tasker.workflow_steps s
-           where s.task_uuid = p_task_uuid and s.unmet_dependencies = 0 order by s.ordinal), 'enqueue') m);
-  perform tasker.append_step_transitions(v_moves);
-  perform tasker.enqueue_steps(array(select m.workflow_step_uuid from unnest(v_moves) m),
-                               array(select m.task_uuid from unnest(v_moves) m),
-                               array(select m.namespace from unnest(v_moves) m));
+           where s.task_uuid = p_task_uuid and s.unmet_dependencies = 0 order by s.ordinal)) m);
+  perform tasker.hand_out_steps(v_moves);
   return cardinality(v_moves);
 end
 $$;

@@ -17,7 +17,7 @@ begin
   -- What becomes of each plan is the same for all its tasks: the path from the initial state, and whether roots are queued.
   with plans as materialized (
     select x.plan_uuid, x.total, x.roots, v.task_lifecycle, v.step_lifecycle, tl.initial_state as task_initial,
-           sl.initial_state as step_initial, x.start, x.queue_missing
+           sl.initial_state as step_initial, x.start, x.queue_missing, tl.has_enqueuing_phase, sl.queues_by_state
       from (select t.plan_uuid, t.vocabulary, t.start,
                    to_regclass('pgmq.' || quote_ident('q_' || n.queue_name)) is null as queue_missing,
                    count(s.ordinal)::int as total, (count(s.ordinal) filter (where s.depends_on = '{}'))::int as roots
@@ -35,24 +35,28 @@ begin
       from plans p
      cross join lateral tasker.task_path(
         p.task_lifecycle, p.task_initial,
-        row(p.total, p.total, p.roots, 0, 0, 0, 0, 0, p.queue_missing and p.roots > 0, 0)::tasker.task_facts) h
+        row(p.total, p.total, p.roots, 0, 0, 0, 0, 0, p.queue_missing and p.roots > 0, 0, 0)::tasker.task_facts) h
      where p.start
   ), outlooks as materialized (
     select p.plan_uuid, p.start, p.total, p.roots, p.task_lifecycle, p.step_lifecycle, p.task_initial, p.step_initial,
-           coalesce(bool_or(h.phase = 'enqueuing') and not p.queue_missing, false) as enqueues,
+           coalesce((bool_or(h.phase = 'enqueuing')
+                     or (not p.has_enqueuing_phase and (array_agg(h.phase order by h.hop desc))[1] in ('starting', 'running')))
+                    and not p.queue_missing, false) as enqueues,
            coalesce(max(h.hop), 0) as hops,
-           coalesce(bool_or(h.terminal), false) as finishes
+           coalesce(bool_or(h.terminal), false) as finishes, p.queues_by_state
       from plans p left join paths h on h.plan_uuid = p.plan_uuid and h.start = p.start
-     group by p.plan_uuid, p.start, p.total, p.roots, p.task_lifecycle, p.step_lifecycle, p.task_initial, p.step_initial, p.queue_missing
+     group by p.plan_uuid, p.start, p.total, p.roots, p.task_lifecycle, p.step_lifecycle, p.task_initial, p.step_initial, p.queue_missing,
+             p.has_enqueuing_phase, p.queues_by_state
   ), new_tasks as (
     insert into tasker.tasks
       (task_uuid, namespace, named_task_uuid, name, version, vocabulary, lifecycle, parent_task_uuid, correlation_id,
        idempotency_key, request_hash, priority, requested_by, context, tags, total_steps, pending_steps, in_flight_steps,
-       timeout, created_at, started_at, completed_at)
+       timeout, max_retries, created_at, started_at, completed_at)
     select t.task_uuid, t.namespace, t.named_task_uuid, t.name, t.version, t.vocabulary, o.task_lifecycle, t.parent_task_uuid,
            t.correlation_id, t.idempotency_key, t.request_hash, t.priority, t.requested_by, t.context, t.tags, o.total,
-           o.total - case when o.enqueues then o.roots else 0 end, case when o.enqueues then o.roots else 0 end,
-           t.timeout, clock.at, case when o.hops > 0 then clock.at end, case when o.finishes then clock.at end
+           o.total - case when o.enqueues and o.queues_by_state then o.roots else 0 end,
+           case when o.enqueues and o.queues_by_state then o.roots else 0 end,
+           t.timeout, t.max_retries, clock.at, case when o.hops > 0 then clock.at end, case when o.finishes then clock.at end
       from unnest(p_tasks) with ordinality as t
       join unnest(p_plans, p_start) with ordinality as p(plan_uuid, start, position) on p.position = t.ordinality
       join outlooks o on o.plan_uuid = p.plan_uuid and o.start = p.start
@@ -70,7 +74,7 @@ begin
       join unnest(p_tasks) with ordinality as t on t.task_uuid = n.task_uuid
       join unnest(p_plans, p_start) with ordinality as p(plan_uuid, start, position) on p.position = t.ordinality
   ), steps_to_be as materialized (
-    select tasker.uuid_generate_v7() as step_uuid, n.task_uuid, n.namespace, o.step_lifecycle, o.step_initial, o.enqueues,
+    select tasker.uuid_generate_v7() as step_uuid, n.task_uuid, n.namespace, o.step_lifecycle, o.step_initial, o.enqueues, o.queues_by_state,
            s.named_step_uuid, s.name, s.handler, s.ordinal, s.depends_on, s.arguments, s.retryable, s.max_attempts,
            s.base_delay, s.max_delay, s.jitter, s.timeout, s.tool, s.requires, s.acceptance, s.on_failure
       from planned n
@@ -80,10 +84,12 @@ begin
   ), new_steps as (
     insert into tasker.workflow_steps
       (workflow_step_uuid, task_uuid, namespace, named_step_uuid, name, handler, lifecycle, ordinal, unmet_dependencies,
-       max_attempts, retryable, base_delay, max_delay, jitter, timeout, arguments, tool, requires, acceptance, on_failure)
+       max_attempts, retryable, base_delay, max_delay, jitter, timeout, arguments, tool, requires, acceptance, on_failure,
+       handed_out_at)
     select s.step_uuid, s.task_uuid, s.namespace, s.named_step_uuid, s.name, s.handler, s.step_lifecycle, s.ordinal,
            cardinality(s.depends_on), s.max_attempts, s.retryable, s.base_delay, s.max_delay, s.jitter, s.timeout, s.arguments,
-           s.tool, s.requires, s.acceptance, s.on_failure
+           s.tool, s.requires, s.acceptance, s.on_failure,
+           case when s.enqueues and not s.queues_by_state and s.depends_on = '{}' then tasker.clock() end
       from steps_to_be s
   ), dependencies as materialized (  -- first, or every step of a task would be joined with every other one
     select s.task_uuid, s.step_uuid, d.ordinal as depends_on
@@ -117,14 +123,14 @@ begin
          (select array_agg((tasker.uuid_generate_v7(), s.step_uuid, s.task_uuid, s.namespace, s.step_lifecycle, s.step_initial,
                             r.event, r.to_state, 2, true, null)::tasker.step_move order by s.task_uuid, s.ordinal)
             from steps_to_be s
-            join tasker.lifecycle_transitions r
+            left join tasker.lifecycle_transitions r
               on r.lifecycle = s.step_lifecycle and r.from_state = s.step_initial and r.operation = 'enqueue'
-           where s.enqueues and s.depends_on = '{}')
+           where s.enqueues and s.depends_on = '{}' and (r.event is not null or not s.queues_by_state))
     into v_inserted, v_task_moves, v_step_moves, v_queued;
 
   -- a new row and the row after it are appended together: nothing has to be taken back
   perform tasker.append_task_transitions(v_task_moves, false);
-  perform tasker.append_step_transitions(v_step_moves || v_queued, false);
+  perform tasker.append_step_transitions(v_step_moves || array(select m from unnest(v_queued) m where m.event is not null), false);
   perform tasker.enqueue_steps(array(select m.workflow_step_uuid from unnest(v_queued) m),
                                array(select m.task_uuid from unnest(v_queued) m),
                                array(select m.namespace from unnest(v_queued) m));

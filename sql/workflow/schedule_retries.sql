@@ -6,9 +6,11 @@ declare
   v_moves tasker.step_move[];
 begin
   with delayed as materialized (
-    select m.*, coalesce((report.metadata ->> 'retry_after')::double precision * interval '1 second',
+    select m.*, coalesce(coalesce(m.metadata ->> 'retry_after', report.metadata ->> 'retry_after')::double precision * interval '1 second',
+                         case when state.phase = 'circuit_open'
+                              then coalesce((select b.cooldown from tasker.circuit_breakers b where b.tool = coalesce(s.tool, s.handler)), interval '60 seconds') end,
                          tasker.retry_delay(s.attempts, s.base_delay, s.max_delay, s.jitter)) as delay,
-           s.attempts, state.phase = 'waiting_retry' as waits
+           s.attempts, state.phase in ('waiting_retry', 'circuit_open') as waits
       from unnest(p_moves) m
      cross join lateral (select * from tasker.workflow_steps s
                           where s.workflow_step_uuid = m.workflow_step_uuid limit 1) s

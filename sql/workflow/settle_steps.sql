@@ -1,6 +1,7 @@
 create or replace function tasker.settle_steps(
   p_step_uuids     uuid[],
-  p_processor_uuid uuid default null
+  p_processor_uuid uuid default null,
+  p_done           tasker.step_move[] default '{}'
 ) returns tasker.drive_counts
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -9,8 +10,9 @@ as $$
 declare
   v_tasks    uuid[];
   v_foreign  uuid[];
-  v_success  tasker.step_move[];
-  v_failure  tasker.step_move[];
+  v_moves    tasker.step_move[];
+  v_done     tasker.step_move[] := p_done;
+  v_rounds   int := 0;
   v_ready    uuid[];
   v_steps    uuid[] := p_step_uuids;
   v_counts   tasker.drive_counts;
@@ -38,19 +40,31 @@ begin
   end if;
 
   perform tasker.lock_steps(v_steps);
-  v_success := array(select m from tasker.step_moves(v_steps, 'settle_success') m);
-  v_failure := tasker.schedule_retries(array(select m from tasker.step_moves(v_steps, 'settle_failure') m));
-  perform tasker.append_step_transitions(v_success || v_failure);
-  perform tasker.record_step_results(v_success || v_failure);
-  v_ready := tasker.release_dependents(tasker.satisfied_by(v_success || v_failure));
+  -- a failure may take two moves: it timed out and has no retries left, say
+  v_moves := array(select m from tasker.step_moves(v_steps, 'settle_success') m)
+             || array(select m from tasker.step_moves(v_steps, 'settle_failure') m)
+             -- validated by nobody, since there is nothing to check
+             || array(select m from tasker.step_moves(array(select s.workflow_step_uuid from tasker.workflow_steps s
+                                                             where s.workflow_step_uuid = any (v_steps) and s.acceptance = '[]'), 'validation_pass') m);
+  while cardinality(v_moves) > 0 and v_rounds < 5 loop
+    v_moves := tasker.schedule_retries(v_moves);
+    perform tasker.append_step_transitions(v_moves);
+    v_done := v_done || v_moves;
+    v_rounds := v_rounds + 1;
+    v_moves := array(select m from tasker.step_moves(array(select m.workflow_step_uuid from unnest(v_moves) m), 'settle_failure') m);
+  end loop;
+  perform tasker.record_step_results(v_done);
+  perform tasker.skip_dependents(v_done);
+  v_ready := tasker.release_dependents(tasker.satisfied_by(v_done));
 
   v_counts := tasker.drive_tasks(
     v_tasks, v_ready,
-    array(select distinct m.task_uuid from unnest(v_success || v_failure) m
-            join tasker.lifecycle_states s on s.lifecycle = m.lifecycle and s.state = m.to_state and s.is_terminal), p_processor_uuid);
-  v_counts.steps_settled := coalesce(cardinality(v_success), 0) + coalesce(cardinality(v_failure), 0);
+    array(select distinct m.task_uuid from unnest(v_done) m
+            join tasker.lifecycle_states s on s.lifecycle = m.lifecycle and s.state = m.to_state and s.counts_as in ('satisfied', 'failed')),
+    p_processor_uuid);
+  v_counts.steps_settled := (select count(distinct m.workflow_step_uuid) from unnest(v_done) m)::int;
   return v_counts;
 end
 $$;
-comment on function tasker.settle_steps(uuid[], uuid) is
-  'Accepts reported results: completes or fails the steps, releases their dependents and drives their tasks, each task locked once for all its results.';
+comment on function tasker.settle_steps(uuid[], uuid, tasker.step_move[]) is
+  'Accepts reported results: completes or fails the steps, releases their dependents and drives their tasks, each task locked once for all its results. p_done: moves of these steps that the report itself made.';

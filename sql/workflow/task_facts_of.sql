@@ -7,13 +7,13 @@ as $$
              -- asked from outside, every settled step counts as news
              t.satisfied_steps,
              to_regclass('pgmq.' || quote_ident('q_' || n.queue_name)) is null,
-             t.failed_critical_steps)::tasker.task_facts
+             t.failed_critical_steps, t.max_retries - t.retry_count)::tasker.task_facts
     from tasker.tasks t
     join tasker.task_namespaces n on n.namespace = t.namespace
    cross join lateral (
       select count(*)::int as steps
-        from tasker.step_moves(array(select s.workflow_step_uuid from tasker.workflow_steps s
-                                      where s.task_uuid = t.task_uuid and s.unmet_dependencies = 0), 'enqueue')) ready
+        from tasker.hand_outs(array(select s.workflow_step_uuid from tasker.workflow_steps s
+                                     where s.task_uuid = t.task_uuid and s.unmet_dependencies = 0))) ready
    where t.task_uuid = p_task_uuid
 $$;
 comment on function tasker.task_facts_of(uuid) is 'The facts that the guards of a task read, looked up for one task.';

@@ -1,0 +1,32 @@
+create or replace function tasker.retry_tasks(p_timers tasker.timers[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_task  record;
+  v_steps uuid[];
+  v_moves tasker.step_move[];
+begin
+  for v_task in
+    select t.task_uuid, r.event, r.to_state
+      from unnest(p_timers) t
+      join tasker.task_transitions c on c.task_uuid = t.task_uuid and c.most_recent and c.sort_key = t.sort_key
+      join tasker.lifecycle_transitions r on r.lifecycle = c.lifecycle and r.from_state = c.to_state and r.operation = 'task_retry_due'
+     where t.kind = 'task_retry'
+     order by t.task_uuid
+  loop
+    perform tasker.append_task_event(v_task.task_uuid, v_task.event, v_task.to_state, null, '{}');
+    v_steps := array(select s.workflow_step_uuid from tasker.workflow_steps s where s.task_uuid = v_task.task_uuid);
+    perform tasker.lock_steps(v_steps);
+    v_steps := array(select m.workflow_step_uuid from tasker.step_moves(v_steps, 'retry_step') m);
+    update tasker.workflow_steps s set attempts = 0 where s.workflow_step_uuid = any (v_steps);
+    v_moves := array(select m from tasker.step_moves(v_steps, 'retry_step', '{"reason": "the whole task is retried"}') m);
+    perform tasker.append_step_transitions(v_moves);
+    perform tasker.withhold_dependents(tasker.satisfied_by(v_moves, false));
+    perform tasker.resend_steps(v_steps);
+    perform tasker.drive_tasks(array[v_task.task_uuid]);
+  end loop;
+end
+$$;
+comment on function tasker.retry_tasks(tasker.timers[]) is
+  'Starts tasks again whose backoff is over: their failed steps go back to work (seed 001: S_RETRYING to S_RUNNING).';

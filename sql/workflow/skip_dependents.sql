@@ -1,0 +1,28 @@
+create or replace function tasker.skip_dependents(p_moves tasker.step_move[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_failed uuid[];
+  v_moves  tasker.step_move[];
+begin
+  -- only where the lifecycle knows skipping, and only from steps that do not come back by themselves
+  v_failed := array(
+    select m.workflow_step_uuid
+      from (select distinct on (m.workflow_step_uuid) m.* from unnest(p_moves) m
+             where m.event is not null order by m.workflow_step_uuid, m.sort_key desc) m
+      join tasker.lifecycle_states s on s.lifecycle = m.lifecycle and s.state = m.to_state
+     cross join lateral (select w.on_failure from tasker.workflow_steps w where w.workflow_step_uuid = m.workflow_step_uuid limit 1) w
+     where (tasker.counts_as(s.counts_as, w.on_failure) = 'failed' or s.phase = 'circuit_open')
+       and (select true from tasker.lifecycle_transitions r where r.lifecycle = m.lifecycle and r.operation = 'skip_dependent' limit 1));
+  while cardinality(v_failed) > 0 loop
+    v_failed := array(select distinct e.to_step_uuid from tasker.workflow_step_edges e where e.from_step_uuid = any (v_failed));
+    perform tasker.lock_steps(v_failed);
+    v_moves := array(select m from tasker.step_moves(v_failed, 'skip_dependent', '{"reason": "a step it depends on ended without success"}') m);
+    perform tasker.append_step_transitions(v_moves);
+    v_failed := array(select m.workflow_step_uuid from unnest(v_moves) m);
+  end loop;
+end
+$$;
+comment on function tasker.skip_dependents(tasker.step_move[]) is
+  'Leaves out what can''t run any more since a step it depends on ended without success, and what depends on that (seed 002: SKIPPED).';
