@@ -284,3 +284,26 @@ comment on column tasker.timers.kind is
   'retry: a backoff or the cooldown of a step is over; drive: look whether the task can move; task_timeout: the task took too long; task_retry: the backoff of a task is over; requeue: a step held back by a breaker may be queued again; breaker_cooldown: a breaker may be tried.';
 alter table tasker.lifecycles add column has_enqueuing_phase boolean not null default false;
 comment on column tasker.lifecycles.has_enqueuing_phase is 'A task hands out its steps in a state of its own; otherwise whenever it is starting or running.';
+
+-- Jobs of seed 003: parents to depth 5, 1 to 10 workers allocated atomically.
+alter table tasker.tasks
+  add column worker_count int check (worker_count between 1 and 10),
+  add column depth int not null default 0 check (depth >= 0),
+  add constraint jobs_are_at_most_five_deep check (worker_count is null or depth <= 5);
+comment on column tasker.tasks.worker_count is 'How many supervised workers the job needs before it runs; null: it needs none of its own.';
+comment on column tasker.tasks.depth is 'How many parents it has above it.';
+alter type tasker.task_facts add attribute workers_allocated boolean;
+create table tasker.job_workers (
+  task_uuid    uuid not null references tasker.tasks,
+  worker_uuid  uuid not null references tasker.workers,
+  allocated_at timestamptz not null default clock_timestamp(),
+  released_at  timestamptz,
+  primary key (task_uuid, worker_uuid)
+);
+comment on table tasker.job_workers is 'Which supervised workers a job was given (seed 003). A worker serves one job in its life.';
+comment on column tasker.job_workers.task_uuid is 'The job.';
+comment on column tasker.job_workers.worker_uuid is 'The worker.';
+comment on column tasker.job_workers.allocated_at is 'Since when.';
+comment on column tasker.job_workers.released_at is 'Until when.';
+create unique index job_workers_worker_uuid_idx on tasker.job_workers (worker_uuid);
+comment on index tasker.job_workers_worker_uuid_idx is 'No worker is given away twice.';

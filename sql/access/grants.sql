@@ -54,7 +54,7 @@ grant execute on function
     tasker.give_up_task(uuid, text, text, text), tasker.resolve_task(uuid, text, text, text), tasker.reset_task(uuid, text, text, text),
     tasker.cancel_step(uuid, text, text, text), tasker.skip_step(uuid, text, text, text), tasker.retry_step(uuid, text, text, text),
     tasker.reset_step(uuid, text, text, text), tasker.resolve_step(uuid, text, text, jsonb, text), tasker.transition_step(uuid, text, jsonb, text),
-    tasker.pause_worker(uuid, text, text, text), tasker.resume_worker(uuid, text, text, text), tasker.terminate_worker(uuid, text, text, text),
+    tasker.start_worker(uuid, text, text, text), tasker.pause_worker(uuid, text, text, text), tasker.resume_worker(uuid, text, text, text), tasker.terminate_worker(uuid, text, text, text),
     tasker.configure_breaker(text, int, interval, int, int, text, text), tasker.reset_breaker(text, text, text, text),
     tasker.recover(boolean, uuid, text, text), tasker.purge_expired(int), tasker.define_vocabulary(jsonb), tasker.check_consistency(uuid), tasker.find_stuck(interval),
     tasker.set_namespace_notifications(text, text)

@@ -12,6 +12,7 @@ as $$
 declare
   v_expected int;
   v_started  uuid[];
+  v_jobs     uuid[];
 begin
   if coalesce(cardinality(p_moves), 0) = 0 then
     return;
@@ -58,6 +59,14 @@ begin
            group by m.task_uuid
           having bool_or(m.most_recent and entered.is_terminal) or bool_or(was.is_terminal or was.is_initial)) c
    where t.task_uuid = c.task_uuid;
+
+  select array_agg(t.task_uuid) into v_jobs
+    from unnest(p_moves) m
+   cross join lateral (select t.task_uuid from tasker.tasks t
+                        where t.task_uuid = m.task_uuid and t.worker_count is not null and t.completed_at is not null limit 1) t;
+  if v_jobs is not null then
+    perform tasker.release_workers(v_jobs);
+  end if;
 end
 $$;
 comment on function tasker.append_task_transitions(tasker.task_move[], boolean) is

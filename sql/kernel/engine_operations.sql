@@ -26,6 +26,7 @@ insert into tasker.engine_operations (operation, applies_to, description) values
   ('task_timeout',   'task', 'The task took too long.'),
   ('worker_ready',     'worker', 'The worker has registered.'),
   ('worker_assign',    'worker', 'The worker takes its first step.'),
+  ('worker_allocate',  'worker', 'The worker is given to a job.'),
   ('worker_finish',    'worker', 'The worker holds nothing any more.'),
   ('worker_miss',      'worker', 'The worker missed its heartbeats.'),
   ('worker_recover',   'worker', 'A worker that was given up is heard of again.'),

@@ -27,6 +27,7 @@ insert into tasker.guards (guard, applies_to, description) values
   ('any_step_failed', 'task', 'A step failed for good (seed 001).'),
   ('task_retries_left', 'task', 'The task itself may be retried (seed 001: retry_count < max_retries).'),
   ('task_retries_exhausted', 'task', 'The task may not be retried again (seed 001: retry_count >= max_retries).'),
+  ('workers_allocated', 'task', 'The job was given the workers it asked for (seed 003: resources available).'),
   ('holds_nothing',          'worker', 'The worker holds no step.'),
   ('failure_threshold_exceeded', 'circuit_breaker', 'So many failures in a row, or the same error so often, that the breaker opens.'),
   ('success_threshold_reached',  'circuit_breaker', 'Enough trials succeeded.'),

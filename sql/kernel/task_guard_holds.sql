@@ -20,6 +20,7 @@ return case p_guard
   when 'any_step_failed' then tasker.guard_any_step_failed(p_facts)
   when 'task_retries_left' then tasker.guard_task_retries_left(p_facts)
   when 'task_retries_exhausted' then tasker.guard_task_retries_exhausted(p_facts)
+  when 'workers_allocated' then tasker.guard_workers_allocated(p_facts)
   else false
 end;
 comment on function tasker.task_guard_holds(text, tasker.task_facts) is

@@ -11,7 +11,9 @@ begin
       join tasker.tasks t on t.task_uuid = asked.task_uuid
       join tasker.task_transitions c on c.task_uuid = t.task_uuid and c.most_recent
       join tasker.lifecycle_states s on s.lifecycle = c.lifecycle and s.state = c.to_state and not s.is_terminal
-      left join tasker.lifecycle_transitions r on r.lifecycle = c.lifecycle and r.from_state = c.to_state and r.operation = 'task_timeout'
+      left join tasker.lifecycle_transitions r on r.lifecycle = c.lifecycle and r.from_state = c.to_state and r.operation = case when exists (select from tasker.lifecycle_transitions x
+                                                                                   where x.lifecycle = c.lifecycle and x.operation = 'task_timeout')
+                                                                   then 'task_timeout' else 'cancel_task' end
      order by t.task_uuid
   loop
     if v_task.event is null then

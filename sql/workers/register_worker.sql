@@ -41,6 +41,7 @@ begin
   insert into tasker.worker_transitions (worker_uuid, lifecycle, event, to_state, metadata, sort_key, most_recent)
   values (v_uuid, v_lifecycle.lifecycle, 'create', v_lifecycle.initial_state, jsonb_build_object('name', p_name), 1, true);
   perform tasker.move_worker(v_uuid, 'worker_ready', jsonb_build_object('capabilities', coalesce(p_capabilities, '{}')));
+  perform tasker.wake_waiting_jobs();
   return tasker.end_request(p_request_id, v_uuid::text)::uuid;
 end
 $$;

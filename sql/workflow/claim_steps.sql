@@ -38,7 +38,13 @@ begin
    where w.worker_uuid = p_worker_uuid and w.last_heartbeat_at not between tasker.clock() - w.heartbeat_interval / 3 and tasker.clock();
   -- capacity is judged under the lock of the worker, so that its own calls can't overbook it
   v_left := least(p_limit, v_worker.max_concurrent - tasker.held_steps(p_worker_uuid));
-  if v_phase not in ('idle', 'busy') or v_worker.shutdown_requested_at is not null or v_left <= 0 then
+  if v_phase not in ('idle', 'busy')
+     -- a worker that is given to jobs works for nobody before
+     or (v_phase = 'idle' and not exists (select from tasker.worker_transitions t
+                                            join tasker.lifecycle_transitions r on r.lifecycle = t.lifecycle and r.from_state = t.to_state
+                                                                               and r.operation = 'worker_assign'
+                                           where t.worker_uuid = p_worker_uuid and t.most_recent))
+     or v_worker.shutdown_requested_at is not null or v_left <= 0 then
     return;
   end if;
 

@@ -23,6 +23,12 @@ begin
                                jsonb_build_object('parent_task_uuid', v_parent));
   end if;
 
+  select t.parent_task_uuid into v_parent from unnest(p_tasks) t where t.worker_count is not null and t.depth > 5 limit 1;
+  if found then
+    perform tasker.raise_error('TK400', 'jobs are at most five deep', jsonb_build_object('parent_task_uuid', v_parent, 'limit', 5),
+                               'Start it from a job further up.');
+  end if;
+
   -- a queue of their own for steps that ask for capabilities
   perform tasker.ensure_capability_queue(q.namespace, q.requires)
      from (select distinct t.namespace, s.requires
@@ -31,6 +37,9 @@ begin
              join unnest(p_steps) s on s.named_task_uuid = p.plan_uuid
             where s.requires <> '{}') q;
   v_created := tasker.insert_tasks(p_tasks, p_plans, p_steps, p_start);
+  -- jobs look for their workers at once
+  perform tasker.drive_tasks(array(select t.task_uuid from unnest(p_tasks) with ordinality as t
+                                    where t.worker_count is not null and p_start[t.ordinality] and t.task_uuid = any (v_created)));
   if cardinality(v_created) = cardinality(p_tasks) then
     return array(select t.task_uuid from unnest(p_tasks) with ordinality as t order by t.ordinality);
   end if;

@@ -45,6 +45,8 @@ begin
   v_task.requested_by := p_requested_by;
   v_task.context := coalesce(p_context, '{}');
   v_task.tags := coalesce(p_tags, '{}');
+  v_task.worker_count := (p_graph ->> 'worker_count')::int;
+  v_task.depth := coalesce((select k.depth + 1 from tasker.tasks k where k.task_uuid = p_parent_task_uuid), 0);
   v_task.max_retries := coalesce((p_graph ->> 'max_retries')::int, 0);
   v_task.timeout := (p_graph ->> 'timeout_seconds')::double precision * interval '1 second';
   return tasker.end_request(p_request_id, (tasker.create_or_find_tasks(

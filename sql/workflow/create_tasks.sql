@@ -45,7 +45,8 @@ begin
   ), templates as materialized (
     select a.namespace, a.name, a.version, t.named_task_uuid, t.version as found_version, t.vocabulary,
            (t.configuration ->> 'timeout_seconds')::double precision * interval '1 second' as timeout,
-           coalesce((t.configuration ->> 'max_retries')::int, 0) as max_retries
+           coalesce((t.configuration ->> 'max_retries')::int, 0) as max_retries,
+           (t.configuration ->> 'worker_count')::int as worker_count
       from (select distinct r.namespace, r.name, r.version from requests r) a
       left join lateral (select t.* from tasker.named_tasks t
                           where t.namespace = a.namespace and t.name = a.name and (a.version is null or t.version = a.version)
@@ -64,7 +65,9 @@ begin
                             encode(sha256(convert_to((r.request - 'requested_by' - 'correlation_id')::text, 'UTF8')), 'hex'),
                             coalesce((r.request ->> 'priority')::int, 0), r.request ->> 'requested_by',
                             coalesce(nullif(r.request -> 'context', 'null'), '{}'), coalesce(nullif(r.request -> 'tags', 'null'), '{}'),
-                            0, 0, 0, 0, 0, 0, null, null, null, t.timeout, 0, 0, t.max_retries)::tasker.tasks order by r.position)
+                            0, 0, 0, 0, 0, 0, null, null, null, t.timeout, 0, 0, t.max_retries, t.worker_count,
+                            coalesce((select k.depth + 1 from tasker.tasks k
+                                       where k.task_uuid = (r.request ->> 'parent_task_uuid')::uuid), 0))::tasker.tasks order by r.position)
             from requests r
             join templates t on t.namespace = r.namespace and t.name = r.name and t.version is not distinct from r.version),
          (select array_agg(t.named_task_uuid order by r.position)

@@ -21,6 +21,10 @@ begin
     return v_counts;
   end if;
 
+  if exists (select from tasker.tasks t where t.task_uuid = any (p_task_uuids) and t.worker_count is not null) then
+    perform tasker.allocate_workers(p_task_uuids);
+  end if;
+
   -- The caller knows which steps became ready, or every step of these tasks is looked at.
   if v_ready is null then
     select array_agg(s.workflow_step_uuid order by s.ordinal)
@@ -35,7 +39,8 @@ begin
            row(t.total_steps, t.pending_steps, coalesce(ready.steps, 0), t.in_flight_steps, t.waiting_retry_steps,
                t.satisfied_steps, t.failed_steps, (t.task_uuid = any (p_with_results))::int,
                coalesce(ready.steps, 0) > 0 and to_regclass('pgmq.' || quote_ident('q_' || n.queue_name)) is null,
-               t.failed_critical_steps, t.max_retries - t.retry_count)::tasker.task_facts as facts,
+               t.failed_critical_steps, t.max_retries - t.retry_count,
+               t.worker_count is null or exists (select from tasker.job_workers w where w.task_uuid = t.task_uuid))::tasker.task_facts as facts,
            -- what the engine does by itself for an owned task it does in the name of the owner, who keeps it
            coalesce(p_processor_uuid, (select p.processor_uuid from tasker.processors p
                                         where p.processor_uuid = c.processor_uuid and p.lease_expires_at > tasker.clock())) as processor_uuid

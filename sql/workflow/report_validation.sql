@@ -26,7 +26,7 @@ begin
     array[p_step_uuid], case when p_passed then 'validation_pass' else 'validation_fail' end,
     jsonb_build_object('validation', coalesce(p_details, '{}'), 'passed', p_passed, 'worker_uuid', v_step.worker_uuid)
     -- the same checks on the same result fail again: no retry
-    || case when p_passed then '{}' else '{"success": false, "category": "permanent"}' end) m);
+    || case when p_passed then '{}'::jsonb else '{"success": false, "category": "permanent"}'::jsonb end) m);
   if cardinality(v_moves) = 0 then
     perform tasker.refuse_transition('step', p_step_uuid, v_step.lifecycle, tasker.step_state(p_step_uuid),
                                      case when p_passed then 'validation_pass' else 'validation_fail' end);

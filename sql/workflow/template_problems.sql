@@ -50,9 +50,9 @@ begin
      union all
     select 'steps', 'steps must be an array' where coalesce(jsonb_typeof(p_template -> 'steps'), '') <> 'array'
      union all
-    select k.key, format('unknown field; known are %s', 'name, namespace, version, description, vocabulary, timeout_seconds, max_retries, steps')
+    select k.key, format('unknown field; known are %s', 'name, namespace, version, description, vocabulary, timeout_seconds, max_retries, worker_count, steps')
       from jsonb_object_keys(p_template) as k(key)
-     where k.key not in ('name', 'namespace', 'version', 'description', 'vocabulary', 'steps', 'timeout_seconds', 'max_retries')
+     where k.key not in ('name', 'namespace', 'version', 'description', 'vocabulary', 'steps', 'timeout_seconds', 'max_retries', 'worker_count')
      union all
     select s.path, 'a step must be a JSON object' from steps s where jsonb_typeof(s.step) <> 'object'
      union all
@@ -82,6 +82,11 @@ begin
      union all
     select s.path || '.on_failure', 'on_failure must be block, stop or continue' from steps s
      where jsonb_typeof(s.step) = 'object' and coalesce(s.step ->> 'on_failure', 'block') not in ('block', 'stop', 'continue')
+     union all
+    select 'worker_count', 'must be a whole number from 1 to 10'
+     where coalesce(jsonb_typeof(p_template -> 'worker_count'), 'null') <> 'null'
+       and (jsonb_typeof(p_template -> 'worker_count') <> 'number'
+            or (p_template ->> 'worker_count')::numeric not between 1 and 10 or (p_template ->> 'worker_count')::numeric % 1 <> 0)
      union all
     select 'max_retries', 'must be a whole number from 0 to 1000'
      where coalesce(jsonb_typeof(p_template -> 'max_retries'), 'null') <> 'null'
