@@ -39,6 +39,7 @@ pytest: $(VENV)/.dev
 	@$(BIN)/python -m pytest -q
 
 bench: $(VENV)/.dev ## measure, beside the peers, on one server
+	@[ -d bench ] || { echo "there is no bench/ in this tree" >&2; exit 1; }
 	@$(BIN)/python -m bench
 
 clean: ## remove what make and the tools made; data of the embedded server stays

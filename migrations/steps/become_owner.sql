@@ -1,4 +1,4 @@
--- From here on as the owner of everything.
+-- From here on as the owner of everything, and with every name qualified.
 do $do$
 begin
     if to_regrole('tasker_owner') is not null then
@@ -6,3 +6,5 @@ begin
     end if;
 end
 $do$;
+set local search_path = '';
+set local client_min_messages = warning;

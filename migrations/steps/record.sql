@@ -14,5 +14,12 @@ select
 on conflict (key) do update set value = excluded.value, updated_at = clock_timestamp()
 where excluded.value not in ('unknown', known.value);
 
-comment on table tasker.alembic_version is 'The newest table migration that ran here.';
-comment on column tasker.alembic_version.version_num is 'Its revision id.';
+do $do$
+begin
+    -- A service that runs these migrations in its own Alembic chain keeps its version table elsewhere.
+    if to_regclass('tasker.alembic_version') is not null then
+        comment on table tasker.alembic_version is 'The newest table migration that ran here.';
+        comment on column tasker.alembic_version.version_num is 'Its revision id.';
+    end if;
+end
+$do$;

@@ -21,6 +21,7 @@ from ._connect import (
     as_seconds,
     as_uuid,
     as_uuids,
+    borrowed,
     check_connection,
     connection_options,
     connection_string,
@@ -192,7 +193,7 @@ class Client:
         while True:
             lost = False
             try:
-                with pool.connection() as own:
+                with borrowed(pool) as own:
                     try:
                         return _execute(own, statement, parameters)
                     except psycopg.Error as error:

@@ -19,6 +19,7 @@ from ._connect import (
     as_seconds,
     as_uuid,
     as_uuids,
+    async_borrowed,
     check_async_connection,
     connection_options,
     connection_string,
@@ -192,7 +193,7 @@ class AsyncClient:
         while True:
             lost = False
             try:
-                async with pool.connection() as own:
+                async with async_borrowed(pool) as own:
                     try:
                         return await _execute(own, statement, parameters)
                     except psycopg.Error as error:

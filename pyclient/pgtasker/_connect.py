@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import datetime as dt
 import math
 import os
@@ -18,7 +20,7 @@ from psycopg_pool import AsyncConnectionPool, ConnectionPool
 from .errors import InvalidValue
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import AsyncGenerator, Iterable, Iterator
 
 # Nothing was committed, and the same call may well succeed now.
 CONFLICTS = frozenset({"40001", "40P01"})
@@ -40,10 +42,22 @@ def resolve_dsn(dsn: str | None) -> str:
     return default_dsn()
 
 
+# A server that vanished without a word (power, network, failover) is noticed after a minute instead of hours.
+_NETWORK = {
+    "connect_timeout": 10,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+}
+
+
 def connection_string(dsn: str, application_name: str) -> str:
     """Return ``dsn`` completed with what the package wants, where the caller has not said otherwise."""
     given = conninfo_to_dict(dsn)
-    wanted: dict[str, Any] = {}
+    wanted: dict[str, Any] = {name: value for name, value in _NETWORK.items() if name not in given}
+    if "PGCONNECT_TIMEOUT" in os.environ:
+        wanted.pop("connect_timeout", None)
     if "application_name" not in given:
         wanted["application_name"] = application_name
     if "target_session_attrs" not in given and "PGTARGETSESSIONATTRS" not in os.environ:
@@ -76,6 +90,34 @@ async def check_async_connection(conn: psycopg.AsyncConnection[Any]) -> None:
     """Raise when a pooled connection died while it lay idle (server restarted, backend terminated)."""
     if _has_news(conn):
         await AsyncConnectionPool.check_connection(conn)
+
+
+@contextlib.contextmanager
+def borrowed(pool: ConnectionPool[Any]) -> Iterator[psycopg.Connection[Any]]:
+    """Take a connection from a pool for the length of a block."""
+    with pool.connection() as conn:
+        yield conn
+
+
+_returning: set[asyncio.Future[None]] = set()
+
+
+@contextlib.asynccontextmanager
+async def async_borrowed(pool: AsyncConnectionPool[Any]) -> AsyncGenerator[psycopg.AsyncConnection[Any]]:
+    """Take a connection from a pool for the length of a block, and give it back even when the giving back is cancelled.
+
+    The pool's own ``connection()`` loses the connection for good when the cancellation arrives while it is being
+    returned (psycopg_pool 3.3.3).
+    """
+    conn = await pool.getconn()
+    try:
+        async with conn:
+            yield conn
+    finally:
+        returning = asyncio.ensure_future(pool.putconn(conn))
+        _returning.add(returning)
+        returning.add_done_callback(_returning.discard)
+        await asyncio.shield(returning)
 
 
 def is_unusable(error: psycopg.Error, conn: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> bool:

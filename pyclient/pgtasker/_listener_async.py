@@ -75,22 +75,25 @@ class AsyncListener:
             have been missed.
         """
         deadline = time.monotonic() + timeout
-        if self._conn is None:
-            if await self.connect():
-                return True
-            await asyncio.sleep(max(0.0, min(timeout, deadline - time.monotonic())))
-            return False
         while True:
-            left = deadline - time.monotonic()
-            try:
-                received = [n async for n in self._conn.notifies(timeout=max(0.0, left), stop_after=1)]
-            except psycopg.Error as error:
-                logger.debug("the listening connection was lost: %s", error)
-                await self.close()
-                return await self.connect()
-            if any(matching is None or matching(n.payload) for n in received):
-                return True
-            if not received or time.monotonic() >= deadline:
+            if self._conn is None:
+                if await self.connect():
+                    return True
+                left = deadline - time.monotonic()
+                if self._conninfo is not None:
+                    left = min(left, self._retry_at - time.monotonic())
+                await asyncio.sleep(max(0.0, left))
+            else:
+                try:
+                    left = max(0.0, deadline - time.monotonic())
+                    received = [n async for n in self._conn.notifies(timeout=left, stop_after=1)]
+                except psycopg.Error as error:
+                    logger.debug("the listening connection was lost: %s", error)
+                    await self.close()
+                    continue
+                if any(matching is None or matching(n.payload) for n in received):
+                    return True
+            if time.monotonic() >= deadline:
                 return False
 
     async def self_test(self, sender: psycopg.AsyncConnection[Any], timeout: float = 2.0) -> bool:

@@ -323,7 +323,7 @@ class Engine:
                         self._limit.reschedule(self._loop.time() + max(0.05, self._drain_until - time.monotonic()))
                     await self._cycle()
             except TimeoutError:
-                self._forget_connection()
+                await self._forget_connection()
                 continue
             except psycopg.Error as error:
                 await self._recover(error)
@@ -445,16 +445,16 @@ class Engine:
         logger.info("connected again")
         return conn
 
-    def _forget_connection(self) -> None:
-        """After a round trip that was given up nobody knows what was done."""
-        self._conn = None
+    async def _forget_connection(self) -> None:
+        """Close the connection after a round trip of which nobody knows how far it came."""
+        conn, self._conn = self._conn, None
         self._reconcile_at = 0.0
+        if conn is not None:
+            await conn.close()
 
     async def _recover(self, error: psycopg.Error) -> None:
         if self._conn is None or is_unusable(error, self._conn):
-            if self._conn is not None:
-                await self._conn.close()
-            self._forget_connection()
+            await self._forget_connection()
         delay = self._backoff.next_delay(0.1, 5.0)
         if self._drain_until is not None:
             if not self._running and not self._reports:
@@ -477,7 +477,8 @@ class Engine:
         listener = AsyncListener(conninfo, options, ["tasker_work"])
         wanted = settings.namespaces
         try:
-            if not await self._listening_works(listener):
+            # Without a connection there is nothing to test; the listener keeps trying to get one.
+            if await listener.connect() and not await self._listening_works(listener):
                 logger.warning(
                     "notifications do not arrive, so new work is noticed only every %g s. Most often a pooler in"
                     " transaction mode stands between: give a direct connection as listen_dsn.",
@@ -489,6 +490,8 @@ class Engine:
                     # All listeners get the same hint: a little apart they do not ask for the same rows.
                     await asyncio.sleep(random.uniform(0.0, 0.005))  # noqa: S311 (jitter, not a secret)
                     self._become_hot()
+        except Exception:
+            logger.exception("listening ended; the worker goes on by polling")
         finally:
             await listener.close()
 
@@ -767,6 +770,8 @@ class Engine:
             return
         found = Call(sql.UNKNOWN_CLAIMS, {"step_uuids": lost, "worker_uuid": self.worker_uuid})
         await self._round_trip([found])
+        if found.error is not None:
+            logger.error("%d claims are held but unknown, and cannot be given back: %s", len(lost), found.error)
         for key in found.rows:
             self._reports.append(
                 failure(

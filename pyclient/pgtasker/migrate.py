@@ -195,20 +195,32 @@ def _explain(place: str, error: psycopg.Error) -> str:
     return "\n  ".join(parts)
 
 
+@contextlib.contextmanager
+def _settings_kept(connection: psycopg.Connection[Any]) -> Iterator[None]:
+    """Put role and settings of the transaction back at the end, for whoever goes on in it."""
+    names = ("role", "search_path", "check_function_bodies", "client_min_messages")
+    saved = [connection.execute("select current_setting(%s)", [name]).fetchone() for name in names]
+    yield
+    for name, value in zip(names, saved, strict=True):
+        connection.execute("select set_config(%s, %s, true)", [name, value[0] if value else None])
+
+
 def prepare(connection: psycopg.Connection[Any]) -> None:
-    """Lock, create the roles and the schema, find or install pgmq, and become tasker_owner for this transaction.
+    """Lock, create the roles and the schema, and find or install pgmq; comes before the first migration.
 
     Raises:
         MigrationError: this role may not do that; the message says what it needs.
     """
-    for script in _prepare_scripts():
-        _send(connection, script)
+    with _settings_kept(connection):
+        for script in _prepare_scripts():
+            _send(connection, script)
 
 
 def finish(connection: psycopg.Connection[Any]) -> None:
     """Record where pgmq came from, and apply the sql/ tree; comes after the newest migration."""
-    for script in (*_record_scripts(), *_tree_scripts()):
-        _send(connection, script)
+    with _settings_kept(connection):
+        for script in (_step("become_owner"), *_record_scripts(), *_tree_scripts()):
+            _send(connection, script)
 
 
 def apply_sql_tree(connection: psycopg.Connection[Any]) -> None:
@@ -220,14 +232,9 @@ def apply_sql_tree(connection: psycopg.Connection[Any]) -> None:
     Raises:
         MigrationError: a file failed, or something still needs an object that this tree has no more.
     """
-    with connection.transaction():
-        names = ("role", "search_path", "check_function_bodies")
-        saved = [connection.execute("select current_setting(%s)", [name]).fetchone() for name in names]
-        _send(connection, _step("become_owner"))
-        for script in _tree_scripts():
+    with connection.transaction(), _settings_kept(connection):
+        for script in (_step("become_owner"), *_tree_scripts()):
             _send(connection, script)
-        for name, value in zip(names, saved, strict=True):
-            connection.execute("select set_config(%s, %s, true)", [name, value[0] if value else None])
 
 
 def upgrade(dsn: str, revision: str = "head") -> Upgrade:
@@ -383,8 +390,11 @@ def run_script(name: str) -> None:
     context = op.get_context()
     if context.as_sql:
         context.impl.static_output(_printed(script))
-    else:
-        _send(_driver_connection(op.get_bind()), script)
+        return
+    connection = _driver_connection(op.get_bind())
+    with _settings_kept(connection):
+        _send(connection, _step("become_owner"))
+        _send(connection, script)
 
 
 def refuse_downgrade(revision: str) -> None:
@@ -428,7 +438,9 @@ def run_environment(context: Any) -> None:
     def run(connection: AlchemyConnection) -> None:
         driver = _driver_connection(connection)
         if upgrading:
-            prepare(driver)
+            # The rest as tasker_owner too: Alembic makes its version table.
+            for script in _prepare_scripts():
+                _send(driver, script)
         context.configure(connection=connection, version_table_schema=_VERSION_TABLE_SCHEMA)
         with context.begin_transaction():
             context.run_migrations()

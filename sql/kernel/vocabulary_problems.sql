@@ -92,7 +92,7 @@ as $$
     select l.name, format('initial state %L is not one of its states', l.initial_state) from lifecycles l
      where not exists (select from states s where s.name = l.name and s.state = l.initial_state)
      union all
-    -- a name stands in notifications, of which 16 must fit into one
+    -- a name stands in notifications, of which 12 must fit into one
     select n.path, format('%L is not a name: it has 1 to 63 bytes, no quotes, backslashes or control characters', n.given)
       from (select s.path, s.state as given from states s union all select e.path, e.event from events e) n
      where n.given is null or octet_length(n.given) not between 1 and 63 or n.given ~ '["[:cntrl:]]' or position(chr(92) in n.given) > 0

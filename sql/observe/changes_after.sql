@@ -14,7 +14,7 @@ declare
   v_change   bigint;
   v_position int;
 begin
-  if p_cursor is not null and p_cursor !~ '^[0-9]{1,20}:[0-9]{1,18}:[0-9]{1,9}$' then
+  if p_cursor is not null and p_cursor !~ '^[0-9]{1,19}:[0-9]{1,18}:[0-9]{1,9}$' then
     perform tasker.raise_error('TK400', format('%L is not a cursor', p_cursor), jsonb_build_object('cursor', p_cursor),
                                'Give a cursor that changes_after or current_cursor returned, or none.');
   elsif p_limit is null or p_limit not between 1 and 100000 then

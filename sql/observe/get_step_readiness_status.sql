@@ -18,6 +18,10 @@ language sql
 stable
 security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
 as $$
   select o.workflow_step_uuid, o.task_uuid, o.name, o.state,
          o.unmet_dependencies = 0,

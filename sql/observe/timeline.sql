@@ -1,11 +1,11 @@
 create or replace view tasker.timeline as
-select t.created_at as at, t.task_uuid, 'task' as kind, t.task_uuid as entity_uuid, k.name, t.from_state, t.to_state, t.event,
+select t.created_at as at, k.task_uuid, 'task' as kind, t.task_uuid as entity_uuid, k.name, t.from_state, t.to_state, t.event,
        t.sort_key, null::uuid as worker_uuid, t.processor_uuid, t.metadata ->> 'requested_by' as requested_by,
        t.metadata ->> 'reason' as reason, t.metadata
   from tasker.task_transitions t
   join tasker.tasks k on k.task_uuid = t.task_uuid
 union all
-select t.created_at, t.task_uuid, 'step', t.workflow_step_uuid, s.name, t.from_state, t.to_state, t.event,
+select t.created_at, s.task_uuid, 'step', t.workflow_step_uuid, s.name, t.from_state, t.to_state, t.event,
        t.sort_key, (t.metadata ->> 'worker_uuid')::uuid, null, t.metadata ->> 'requested_by', t.metadata ->> 'reason', t.metadata
   from tasker.workflow_step_transitions t
   join tasker.workflow_steps s on s.workflow_step_uuid = t.workflow_step_uuid;

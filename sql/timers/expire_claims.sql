@@ -1,6 +1,9 @@
 create or replace function tasker.expire_claims(p_now timestamptz, p_limit int) returns int
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 set jit = off
 as $$
 declare

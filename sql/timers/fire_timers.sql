@@ -46,7 +46,7 @@ begin
      where t.kind = 'drive' and t.task_uuid = any (tasker.foreign_owned(v_tasks, null));
     v_tasks := array(select t from unnest(v_tasks) t where t <> all (tasker.foreign_owned(v_tasks, null)));
     perform tasker.take_over_tasks(v_tasks, null);
-    v_one := tasker.drive_tasks(v_tasks, null, v_tasks);
+    v_one := tasker.drive_tasks(v_tasks);
     v_counts.steps_enqueued := v_counts.steps_enqueued + v_one.steps_enqueued;
     v_counts.tasks_moved := v_counts.tasks_moved + v_one.tasks_moved;
   end if;

@@ -15,13 +15,7 @@ begin
                                jsonb_build_object('limit', p_limit), 'Fire 1 to 100,000 timers in one call.');
   end if;
 
-  -- each due timer is taken by one caller, and comes back if that caller dies
-  with due as materialized (
-    select t.timer_uuid from tasker.timers t where t.due_at <= v_now order by t.due_at limit p_limit for update skip locked
-  ), taken as (
-    delete from tasker.timers t using due where t.timer_uuid = due.timer_uuid returning t.*
-  )
-  select array_agg((t.*)::tasker.timers) into v_due from taken t;
+  v_due := tasker.take_due_timers(v_now, p_limit);
   if v_due is not null then
     v_drive := tasker.fire_timers(v_due);
     v_counts.timers_fired := cardinality(v_due);
@@ -33,11 +27,7 @@ begin
   v_counts.leases_expired := tasker.expire_claims(v_now, p_limit);
   perform tasker.purge_expired(p_limit);
 
-  select min(n.at) into v_counts.next_due_at
-    from ((select t.due_at as at from tasker.timers t order by t.due_at limit 1)
-          union all
-          (select least(c.lease_expires_at, c.first_timeout_at) from tasker.step_claims c
-            order by least(c.lease_expires_at, c.first_timeout_at) limit 1)) n;
+  v_counts.next_due_at := tasker.next_due_at();
   return v_counts;
 end
 $$;

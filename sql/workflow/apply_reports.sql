@@ -18,12 +18,16 @@ declare
   v_direct   tasker.step_move[];  -- settled by the report itself
   v_kept     uuid[];              -- validated by the worker, who keeps its claim
 begin
-  perform tasker.lock_for_report(array(select distinct r.step_uuid from unnest(p_reports) r where r.step_uuid is not null));
+  -- A claim that is not current now never will be again: late reports wait for nobody and nobody waits for them.
+  perform tasker.lock_for_report(array(select distinct r.step_uuid
+                                    from unnest(p_reports) r
+                                   cross join lateral (select from tasker.workflow_steps s
+                                                        where s.workflow_step_uuid = r.step_uuid
+                                                          and s.claim_uuid = r.claim_uuid limit 1) held));
 
   with judged as materialized (
     select r.position, r.step_uuid, r.metadata, s.task_uuid, s.namespace, s.lifecycle, s.claim_uuid, s.worker_uuid,
            s.attempts, t.correlation_id, c.to_state as state, c.sort_key, rule.event, rule.to_state,
-           row_number() over (partition by r.step_uuid order by r.position) as occurrence,
            case when r.problem is not null then 'TK400'
                 when s.workflow_step_uuid is null then 'TK404'
                 -- the answer to the first report was lost and the worker repeats it: say what is, change nothing
@@ -52,7 +56,7 @@ begin
                           order by x.operation = 'report_timeout' desc, x.ordinal limit 1) rule on true
   ), taken as materialized (
     select j.*, tasker.uuid_generate_v7() as transition_uuid
-      from judged j where j.verdict is null and j.occurrence = 1
+      from (select distinct on (g.step_uuid) g.* from judged g where g.verdict is null order by g.step_uuid, g.position) j
   )
   select (select array_agg((k.transition_uuid, k.step_uuid, k.task_uuid, k.namespace, k.lifecycle, k.state, k.event,
                             k.to_state, k.sort_key + 1, true,
@@ -109,16 +113,17 @@ begin
   end if;
 
   if v_refused > 0 then
-    perform tasker.reject_transition('step', r.step_uuid, v_codes[r.position], v_messages[r.position],
+    perform tasker.reject_transition('step', r.step_uuid, a.code, a.message,
                                      jsonb_build_object('claim_uuid', r.claim_uuid, 'success', r.success))
-       from unnest(p_reports) r
-      where v_codes[r.position] is not null;
+       from unnest(v_codes, v_messages) with ordinality as a(code, message, position)
+       join unnest(p_reports) r on r.position = a.position
+      where a.code is not null;
   end if;
 
   return query
-  select r.step_uuid, case when v_codes[r.place] is null then v_states[r.place] end, v_codes[r.place], v_messages[r.place]
-    from (select x.step_uuid, (row_number() over (order by x.position))::int as place from unnest(p_reports) x) r
-   order by r.place;
+  select a.step_uuid, case when a.code is null then a.state end, a.code, a.message
+    from unnest(array(select r.step_uuid from unnest(p_reports) r order by r.position), v_states, v_codes, v_messages) with ordinality as a(step_uuid, state, code, message, position)
+   order by a.position;
 end
 $$;
 comment on function tasker.apply_reports(tasker.step_report[]) is

@@ -62,7 +62,11 @@ begin
                             (r.request ->> 'parent_task_uuid')::uuid,
                             coalesce((r.request ->> 'correlation_id')::uuid, tasker.uuid_generate_v7()),
                             r.request ->> 'idempotency_key',
-                            encode(sha256(convert_to((r.request - 'requested_by' - 'correlation_id')::text, 'UTF8')), 'hex'),
+                            -- who asks and under which trace is no part of the request; a default is the same, spelled out or not
+                            encode(sha256(convert_to(jsonb_build_array(
+                              r.name, r.version, coalesce(nullif(r.request -> 'context', 'null'), '{}'),
+                              coalesce(nullif(r.request -> 'tags', 'null'), '{}'), coalesce((r.request ->> 'priority')::int, 0),
+                              r.request ->> 'parent_task_uuid', coalesce((r.request ->> 'start')::boolean, true))::text, 'UTF8')), 'hex'),
                             coalesce((r.request ->> 'priority')::int, 0), r.request ->> 'requested_by',
                             coalesce(nullif(r.request -> 'context', 'null'), '{}'), coalesce(nullif(r.request -> 'tags', 'null'), '{}'),
                             0, 0, 0, 0, 0, 0, null, null, null, t.timeout, 0, 0, t.max_retries, t.worker_count,

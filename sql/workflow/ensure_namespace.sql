@@ -4,7 +4,8 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_new boolean;
+  v_queue text := tasker.queue_name(p_namespace);
+  v_new   boolean;
 begin
   if p_namespace is null or p_namespace !~ '^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$' then
     perform tasker.raise_error('TK400', format('%L is not a namespace name', p_namespace),
@@ -12,11 +13,13 @@ begin
                                'Use 1 to 63 letters, digits, underscores, dots and hyphens, beginning with a letter or digit.');
   end if;
   insert into tasker.task_namespaces (namespace, queue_name, description)
-  values (p_namespace, tasker.queue_name(p_namespace), p_description)
+  values (p_namespace, v_queue, p_description)
       on conflict (namespace) do nothing
   returning true into v_new;
+  if v_new or to_regclass('pgmq.' || quote_ident('q_' || v_queue)) is null then
+    perform pgmq.create(v_queue);
+  end if;
   if v_new then
-    perform pgmq.create(tasker.queue_name(p_namespace));
     insert into tasker.work_signals (namespace, last_notified_at) values (p_namespace, '-infinity')
         on conflict (namespace) do nothing;
   elsif p_description is not null then

@@ -62,7 +62,7 @@ begin
       join unnest(p_plans, p_start) with ordinality as p(plan_uuid, start, position) on p.position = t.ordinality
       join outlooks o on o.plan_uuid = p.plan_uuid and o.start = p.start
      cross join (select clock_timestamp() as at) clock
-     order by t.ordinality
+     order by t.namespace, t.idempotency_key, t.ordinality  -- two calls that share keys wait for each other in one order
         on conflict (namespace, idempotency_key) where idempotency_key is not null do nothing
     returning task_uuid, namespace, requested_by, timeout, completed_at
   ), time_limits as (

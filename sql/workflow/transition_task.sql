@@ -44,6 +44,9 @@ begin
       (select g.description from tasker.guards g where g.guard = v_rule.guard));
   end if;
 
+  if v_rule.fired_by = 'command' then
+    perform tasker.refuse_command_to_caller(v_rule.operation);
+  end if;
   -- people's commands pass; a processor must own what it moves
   if v_rule.fired_by <> 'command' and cardinality(tasker.foreign_owned(array[p_task_uuid], p_processor_uuid)) > 0 then
     select p.* into v_owner from tasker.processors p where p.processor_uuid = v_current.processor_uuid;

@@ -1,16 +1,5 @@
-"""The engine on a fresh database."""
+"""The engine on a fresh database, or on one that the tests of a module share."""
 
-from __future__ import annotations
+from tests.kernel.conftest import engine, rules, shared_conn, tenant
 
-from typing import Any
-
-import psycopg
-import pytest
-
-from tests.kernel.engine import Engine
-
-
-@pytest.fixture
-def engine(conn: psycopg.Connection[Any]) -> Engine:
-    """The engine as superuser: tests may shift its clock and look at every table."""
-    return Engine(conn)
+__all__ = ["engine", "rules", "shared_conn", "tenant"]

@@ -14,6 +14,12 @@ import pytest
 Cli = Callable[..., Any]
 
 
+@pytest.fixture(autouse=True)
+def reports_in_tmp_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The demo leaves its report in a folder of its own below the temporary one."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+
+
 def test_demo_end_to_end(cli: Cli, database: str, conn: psycopg.Connection[Any]) -> None:
     began = time.monotonic()
     ran = cli("demo")

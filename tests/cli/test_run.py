@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -231,6 +233,28 @@ def wait_until(condition: Callable[[], bool], seconds: float = 30) -> None:
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"
         time.sleep(0.1)
+
+
+def test_a_terminal_gets_a_progress_bar_and_colours(database: str, write: Callable[..., Path]) -> None:
+    path = write("name: seen\nsteps: [{name: a, handler: noop}, {name: b, handler: noop, depends_on: [a]}]\n")
+    leader, follower = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pgtasker.cli", "run", str(path), "--dsn", database, "-n", "1"],
+        stdin=subprocess.DEVNULL,
+        stdout=follower,
+        stderr=follower,
+        env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "120"},
+    )
+    os.close(follower)
+    screen = b""
+    # Reading a terminal whose other side has closed is an error on Linux.
+    with contextlib.suppress(OSError):
+        while chunk := os.read(leader, 65536):
+            screen += chunk
+    os.close(leader)
+    assert process.wait(60) == 0
+    assert b"2/2" in screen and b"complete: 0 in flight" in screen
+    assert b"\x1b[32mseen: complete" in screen
 
 
 def test_the_examples_run(cli: Cli, database: str) -> None:

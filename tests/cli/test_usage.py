@@ -83,6 +83,10 @@ def test_errors_are_json_too(run_cli: Cli) -> None:
     assert "Connection refused" in ran.error["message"]
 
 
+def test_what_is_no_connection_string_is_wrong_usage(run_cli: Cli) -> None:
+    assert "not a connection string" in run_cli("task", "list", "--dsn", "nonsense", expect=2).stderr
+
+
 def test_global_options_may_stand_before_the_command(run_cli: Cli) -> None:
     run_cli("--dsn", NOBODY, "task", "list", expect=3)
 

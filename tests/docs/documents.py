@@ -1,4 +1,4 @@
-"""Just enough Markdown for documents that must stay true: fences in order, links, and output that may differ in keys."""
+"""Just enough Markdown for documents that must stay true: fences, links, and output that differs in keys only."""
 
 from __future__ import annotations
 

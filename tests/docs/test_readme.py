@@ -14,6 +14,7 @@ from typing import Any
 
 import psycopg
 import pytest
+
 from tests.docs.documents import ROOT, Fence, comparable, fences
 
 README = ROOT / "README.md"
@@ -51,9 +52,7 @@ def run_psql(psql: Path, dsn: str, blocks: list[Fence]) -> None:
         assert comparable(output) == comparable(block.output or ""), f"README.md:{block.line}\n{output}"
 
 
-def test_python_and_sql_do_what_the_readme_shows(
-    server: Any, database: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_python_and_sql_do_what_the_readme_shows(server: Any, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     psql = Path(server.server.bin_dir) / "psql"
     if not psql.exists():
         pytest.skip(f"no psql in {server.server.bin_dir}")

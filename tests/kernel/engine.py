@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import psycopg
 import pytest
@@ -99,10 +99,14 @@ def refused(*codes: str) -> Iterator[Refusal]:
 
 
 class Engine:
-    """Calls of the contract over one autocommit connection. Keys are UUIDs; rows are dicts."""
+    """Calls of the contract over one autocommit connection. Keys are UUIDs; rows are dicts.
 
-    def __init__(self, conn: psycopg.Connection[Any]) -> None:
+    With a namespace, tasks are made and steps are claimed there alone: tests that share a database do not meet.
+    """
+
+    def __init__(self, conn: psycopg.Connection[Any], namespace: str | None = None) -> None:
         self.conn = conn
+        self.namespace = namespace
 
     # -- plain SQL
 
@@ -127,12 +131,14 @@ class Engine:
 
     # -- work
 
-    def task(self, steps: Sequence[Mapping[str, Any]], *, start: bool = True, namespace: str = "default", **more: Any) -> UUID:
+    def task(
+        self, steps: Sequence[Mapping[str, Any]], *, start: bool = True, namespace: str | None = None, **more: Any
+    ) -> UUID:
         """Create a task from an ad-hoc graph; `more` are fields of the graph."""
         graph = {"name": "test", "steps": list(steps), **more}
         created = self.one(
             "select tasker.create_task_from_graph(p_graph => %s, p_namespace => %s, p_start => %s)",
-            json.dumps(graph), namespace, start,
+            json.dumps(graph), namespace or self.namespace or "default", start,
         )  # fmt: skip
         assert isinstance(created, UUID)
         return created
@@ -149,7 +155,10 @@ class Engine:
     def processor(self, name: str = "processor", lease: str = "30 seconds") -> UUID:
         return self.one("select tasker.register_processor(%s, %s::interval)", name, lease)  # type: ignore[no-any-return]
 
-    def claim(self, worker: UUID, limit: int = 100, lease: str = "30 seconds", namespace: str | None = None) -> list[Row]:
+    def claim(
+        self, worker: UUID, limit: int = 100, lease: str = "30 seconds", namespace: str | None = None
+    ) -> list[Row]:
+        namespace = namespace or self.namespace
         return self.rows(
             "select * from tasker.claim_steps(%s, %s, %s, %s::interval)",
             worker, [namespace] if namespace else None, limit, lease,
@@ -193,6 +202,10 @@ class Engine:
             by,
         )
 
+    def hurry_results(self) -> None:
+        """Make results visible that were put back for the owner of their task: queues go by the real clock."""
+        self.run("update pgmq.q_orchestration_step_results set vt = clock_timestamp()")
+
     # -- doors
 
     def move_task(self, task: UUID, event: str, processor: UUID | None = None, **metadata: Any) -> str:
@@ -225,7 +238,7 @@ class Engine:
             case "complete":
                 task = self.task([])
             case "waiting_for_retry" | "blocked_by_failures" | "error" | "resolved_manually":
-                namespace = f"parked_{state}"
+                namespace = f"parked-{uuid4().hex}"
                 task = self.task(chain("only"), namespace=namespace)
                 worker = self.worker()
                 (claimed,) = self.claim(worker, namespace=namespace)

@@ -80,9 +80,7 @@ def edges(shared: Path, lifecycle: str) -> set[Edge]:
 
 def initial_state(shared: Path, lifecycle: str) -> str:
     (state,) = (
-        match.group(1)
-        for line in diagrams(shared)[lifecycle]
-        if (match := re.fullmatch(r"\s*\[\*\] --> (\w+)", line))
+        match.group(1) for line in diagrams(shared)[lifecycle] if (match := re.fullmatch(r"\s*\[\*\] --> (\w+)", line))
     )
     return snake(state)
 

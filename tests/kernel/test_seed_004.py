@@ -58,9 +58,7 @@ STEP_PROPERTIES = {
 
 
 def with_flag(engine: Engine, lifecycle: str, flag: str) -> set[str]:
-    return set(
-        engine.values(f"select state from tasker.lifecycle_states where lifecycle = %s and {flag}", lifecycle)
-    )
+    return set(engine.values(f"select state from tasker.lifecycle_states where lifecycle = %s and {flag}", lifecycle))
 
 
 @pytest.mark.parametrize("lifecycle", LIFECYCLES)

@@ -497,6 +497,16 @@ def test_workers_take_only_their_namespaces(database: str, client: Client) -> No
     assert client.task(yours).phase == "running"
 
 
+def test_client_and_worker_need_no_more_than_their_roles(database: str, login: Callable[..., str]) -> None:
+    worker = echo(Worker(login("tasker_worker")), "work")
+    with Client(login("tasker_client")) as client, running(worker):
+        task_uuid = client.create_task_from_graph(graph("a", "b<a"))
+        assert client.wait(task_uuid, timeout=30).phase == "succeeded"
+        assert len(client.get_task_audit_history(task_uuid)) == 2
+        assert list(client.events(follow=False))
+        client.explain_task(task_uuid)
+
+
 # ------------------------------------------------------------------------------------------------- broken connections
 
 

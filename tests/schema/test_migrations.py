@@ -413,6 +413,63 @@ def migrate_in_process(dsn: str) -> None:
     assert outcome.returncode == 0, outcome.stderr
 
 
+# -- other people's Alembic ------------------------------------------------------------------------------------------
+
+SERVICE_ENV = """
+from alembic import context
+from pgtasker import migrate
+
+connection = context.config.attributes["connection"]
+driver = connection.connection.driver_connection
+migrate.prepare(driver)
+context.configure(connection=connection)
+with context.begin_transaction():
+    context.run_migrations()
+    migrate.finish(driver)
+"""
+
+SERVICE_REVISION = """
+from alembic import op
+
+revision = "orders"
+down_revision = None
+branch_labels = ("service",)
+depends_on = "0004_result_audit"
+
+
+def upgrade():
+    op.execute("create table public.orders (task_uuid uuid references tasker.tasks)")
+"""
+
+
+def test_a_service_runs_the_migrations_in_its_own_chain(
+    server: TestServer, database: str, empty_database: str, tmp_path: Path
+) -> None:
+    from alembic import command
+    from alembic.config import Config
+    from sqlalchemy import create_engine
+    from sqlalchemy.pool import NullPool
+
+    (tmp_path / "versions").mkdir()
+    (tmp_path / "env.py").write_text(SERVICE_ENV)
+    (tmp_path / "versions" / "orders.py").write_text(SERVICE_REVISION)
+    config = Config()
+    config.set_main_option("script_location", str(tmp_path))
+    config.set_main_option("path_separator", "space")
+    config.set_main_option("version_locations", f"{tmp_path}/versions pgtasker:migrations/versions")
+    engine = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(empty_database), poolclass=NullPool)
+    with engine.connect() as connection, connection.begin():
+        config.attributes["connection"] = connection
+        command.upgrade(config, "heads")
+    assert query(empty_database, "select to_regclass('public.orders') is not null") == [(True,)]
+    # The same functions, triggers and views; only the version table is the service's own.
+    theirs = difference(
+        dump(server, database, "--schema=tasker", "--exclude-table=tasker.alembic_version"),
+        dump(server, empty_database, "--schema=tasker"),
+    )
+    assert theirs == ""
+
+
 # -- results reported before the audit existed -----------------------------------------------------------------------
 
 

@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+import tarfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -183,18 +184,24 @@ def test_python_computes_no_retry_delay() -> None:
     assert offenders == []
 
 
-def test_the_wheel_carries_the_sql(tmp_path: Path) -> None:
+def build(kind: str, source: Path, target: Path) -> Path:
+    command = [sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(target)]
+    subprocess.run(command, cwd=source, check=True, capture_output=True)
+    (built,) = target.glob("*.whl" if kind == "wheel" else "*.tar.gz")
+    return built
+
+
+@pytest.mark.parametrize("by_way_of_sdist", [False, True])
+def test_the_wheel_carries_the_sql(tmp_path: Path, by_way_of_sdist: bool) -> None:
     """The links inside the package become files in the wheel, and the installed tree is the tree."""
-    subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-    )
-    (wheel,) = tmp_path.glob("pgtasker-*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        packed = {name for name in archive.namelist() if name.startswith("pgtasker/") and "__pycache__" not in name}
-        archive.extractall(tmp_path / "installed")
+    source = ROOT
+    if by_way_of_sdist:
+        with tarfile.open(build("sdist", ROOT, tmp_path)) as archive:
+            archive.extractall(tmp_path / "unpacked", filter="data")
+        (source,) = (tmp_path / "unpacked").iterdir()
+    with zipfile.ZipFile(build("wheel", source, tmp_path)) as wheel:
+        packed = {name for name in wheel.namelist() if name.startswith("pgtasker/") and "__pycache__" not in name}
+        wheel.extractall(tmp_path / "installed")
     for folder in ("sql", "migrations"):
         here = {
             f"pgtasker/{path.relative_to(ROOT)}"

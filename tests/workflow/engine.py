@@ -253,6 +253,9 @@ class Background:
         self._pool = ThreadPoolExecutor(1)
         self._future = self._pool.submit(call)
 
+    def is_done(self) -> bool:
+        return self._future.done()
+
     def result(self) -> Any:
         try:
             return self._future.result(PATIENCE)

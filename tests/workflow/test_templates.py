@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import Any
 
@@ -9,7 +10,8 @@ import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 
-from tests.workflow.engine import Engine, graph, step
+from tests.workflow.engine import Background, Engine, graph, step
+from tests.workflow.fixtures import OpenEngine
 
 
 def refused(engine: Engine, template: Any) -> dict[str, list[str]]:
@@ -17,9 +19,8 @@ def refused(engine: Engine, template: Any) -> dict[str, list[str]]:
     with pytest.raises(psycopg.Error) as caught:
         engine.one("select tasker.register_template(%s)", Jsonb(template))
     assert caught.value.sqlstate == "TK400", caught.value
-    detail: str = caught.value.diag.message_detail or ""
     problems: dict[str, list[str]] = {}
-    for problem in engine.one("select %s::jsonb -> 'problems'", detail):
+    for problem in json.loads(caught.value.diag.message_detail or "")["problems"]:
         problems.setdefault(problem["path"], []).append(problem["message"])
     return problems
 
@@ -244,15 +245,13 @@ def test_other_namespaces_are_refused(engine: Engine, namespace: str | None) -> 
     assert caught.value.sqlstate == "TK400"
 
 
-def test_two_sessions_may_register_the_same_template_at_once(engine: Engine, open_engine: Any) -> None:
+def test_two_sessions_may_register_the_same_template_at_once(engine: Engine, open_engine: OpenEngine) -> None:
     """Both get the same key, whoever was first, in a namespace that did not exist."""
-    from tests.workflow.engine import Background
-
     other = open_engine()
     template = graph(step("a"), namespace="fresh")
     engine.begin()
     first = engine.call("register_template", p_template=template)
     waiting = Background(lambda: other.call("register_template", p_template=template))
-    Engine(open_engine().connection).wait_until_blocked(other)
+    open_engine().wait_until_blocked(other)
     engine.commit()
     assert waiting.result() == first

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -89,10 +90,15 @@ def optional_uuid(text: str | None, option: str) -> UUID | None:
 
 
 def given_dsn() -> str | None:
-    """The server named by ``--dsn``, ``PGTASKER_DSN`` or ``DATABASE_URL``; None where the embedded one is meant."""
+    """The server named by ``--dsn``, ``PGTASKER_DSN`` or ``DATABASE_URL``; None where the embedded one is meant.
+
+    SQLAlchemy's spelling (``postgresql+psycopg://``) is accepted.
+    """
     from pgtasker.server import configured_dsn
 
-    return settings.dsn or configured_dsn()
+    if settings.dsn is not None:
+        return re.sub(r"^postgres(?:ql)?\+\w+://", "postgresql://", settings.dsn)
+    return configured_dsn()
 
 
 def server_dsn(*, embedded: bool = False, migrated: bool = True) -> str:

@@ -50,6 +50,8 @@ def report(error: BaseException) -> int | None:
         return _print(REFUSED, str(error))
     if isinstance(error, PgtaskerError):
         return _print(REFUSED, error.message, code=error.sqlstate, detail=error.detail, hint=error.hint)
+    if isinstance(error, psycopg.ProgrammingError) and error.sqlstate is None:
+        return _print(USAGE, f"not a connection string: {error}", hint="postgresql://user@host:5432/database")
     if isinstance(error, psycopg.Error):
         # Without a SQLSTATE the server never answered (psycopg_pool's timeouts are of this kind too).
         lost = isinstance(error, psycopg.OperationalError) and (

@@ -92,12 +92,10 @@ class WorkerProcesses:
         Raises CommandError if they end, or are not there within START_SECONDS.
         """
         deadline = time.monotonic() + START_SECONDS
-        pattern = self.name.replace("_", r"\_") + "%"
+        names = (self.name, self.name.replace("_", r"\_") + "-%")
         while True:
             self.require_alive()
-            count = db.value(
-                "select count(*) from tasker.workers where name like %s and shut_down_at is null", (pattern,)
-            )
+            count = db.value("select count(*) from tasker.workers where name = %s or name like %s", names)
             if int(count) >= self.processes:
                 return
             if time.monotonic() > deadline:

@@ -86,12 +86,18 @@ def uri() -> int:
 @app.command
 def psql(*arguments: Annotated[str, Parameter(allow_leading_hyphen=True, help="For psql itself, after --.")]) -> int:
     """Open psql on the server in use: ``pgtasker db psql -- -c 'select 1'``."""
-    dsn = server_dsn()
+    from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+    address = conninfo_to_dict(server_dsn())
+    environment = dict(os.environ)
+    # A password must not stand in the list of processes.
+    if (password := address.pop("password", None)) is not None:
+        environment["PGPASSWORD"] = str(password)
     program = _psql()
     words = list(arguments[1:] if arguments[:1] == ("--",) else arguments)
     sys.stdout.flush()
     # psql takes this process's place, so that its exit code and signals are the caller's.
-    os.execv(program, [program, dsn, *words])  # noqa: S606
+    os.execve(program, [program, make_conninfo("", **address), *words], environment)  # noqa: S606
 
 
 def _psql() -> str:

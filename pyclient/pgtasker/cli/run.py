@@ -30,8 +30,8 @@ def run(
     workers: Annotated[int, Parameter(name=["--workers", "-n"], help="Worker processes.")] = 2,
     concurrency: Annotated[int, Parameter(help="Steps at once in each process.")] = 16,
     speedup: Annotated[
-        float, Parameter(help="Divides every 'sleep' (the run times of a trace); 0 or inf: no sleep.")
-    ] = 1.0,
+        float | None, Parameter(help="Divides every 'sleep' (the run times of a trace); 0 or inf: no sleep.")
+    ] = None,
     handlers: Annotated[
         str | None, Parameter(help="module:worker with handlers of your own, besides the built-in ones.")
     ] = None,
@@ -52,10 +52,13 @@ def run(
     loaded = load_files(files)
     if workers < 1 or concurrency < 1:
         raise usage_error("--workers and --concurrency take numbers from 1 on")
-    if speedup < 0 or math.isnan(speedup):
+    if speedup is not None and not speedup >= 0:
         raise usage_error("--speedup takes a number from 0 on")
     target, environment = _handlers(loaded, handlers)
-    task_context = {**json_object(context, "--context"), "speedup": 0 if math.isinf(speedup) else speedup}
+    task_context = json_object(context, "--context")
+    if speedup is not None:
+        # JSON has no infinity; the handler takes 0 for it.
+        task_context["speedup"] = 0 if math.isinf(speedup) else speedup
 
     summaries: list[dict[str, Any]] = []
     with database() as db:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import threading
@@ -35,6 +36,9 @@ def run(
     drain_timeout: Annotated[
         float | None, Parameter(help="Seconds that running steps get to finish after SIGTERM.")
     ] = None,
+    verbose: Annotated[
+        bool, Parameter(name=["--verbose", "-v"], negative="", help="Log what the worker does.")
+    ] = False,
     stop_with_parent: Annotated[bool, Parameter(show=False, negative="")] = False,
 ) -> int:
     """Run worker processes until SIGTERM or SIGINT: running steps are finished first, a second signal ends them."""
@@ -43,6 +47,10 @@ def run(
     if processes < 1:
         raise usage_error("-n takes a number from 1 on")
     dsn = server_dsn()
+    logging.basicConfig(
+        level=logging.INFO if verbose else logging.WARNING,
+        format="%(asctime)s %(levelname)s %(name)s [%(process)d]: %(message)s",
+    )
     if stop_with_parent:
         _stop_with_parent()
     if processes > 1:
@@ -54,6 +62,7 @@ def run(
             concurrency=concurrency,
             name=name,
             drain_timeout=drain_timeout,
+            verbose=verbose,
         )
     try:
         worker = load_worker(target)

@@ -1,0 +1,13 @@
+create or replace function tasker.next_due_at() returns timestamptz
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+  select min(n.at)
+    from ((select t.due_at as at from tasker.timers t order by t.due_at limit 1)
+          union all
+          (select least(c.lease_expires_at, c.first_timeout_at) from tasker.step_claims c
+                                                           order by least(c.lease_expires_at, c.first_timeout_at) limit 1)) n
+$$;
+comment on function tasker.next_due_at() is 'When the next timer is due or the next lease ends; null when nothing is waited for.';

@@ -1,0 +1,219 @@
+"""Who may do what: each role gets its work done with what it is granted, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.kernel.engine import DIAMOND, Engine, chain, refused
+
+RULES = {"lifecycle_diagram", "schema_version", "clock"}
+READING = {
+    "task_status", "explain_task", "allowed_events", "task_state", "step_state", "get_step_readiness_status",
+    "get_task_execution_context", "changes_after", "current_cursor",
+}  # fmt: skip
+AUDIT = {"get_step_audit_history", "get_task_audit_history", "get_audit_by_worker", "get_audit_by_correlation_id"}
+CREATING = {
+    "register_template", "ensure_namespace", "create_task", "create_tasks", "create_task_from_graph", "cancel_task",
+}  # fmt: skip
+WORKING = {
+    "register_worker", "worker_heartbeat", "shutdown_worker", "claim_steps", "complete_step", "complete_steps", "fail_step",
+    "extend_leases", "held_claims", "orchestrate", "tick", "register_processor", "processor_heartbeat", "transition_task",
+    "transition_with_ownership",
+}  # fmt: skip
+OPERATING = {
+    "give_up_task", "resolve_task", "reset_task", "cancel_step", "skip_step", "retry_step", "reset_step", "resolve_step",
+    "transition_step", "define_vocabulary", "check_consistency", "find_stuck", "set_namespace_notifications",
+}  # fmt: skip
+
+CALLS = {
+    "tasker_client": RULES | READING | CREATING | AUDIT,
+    "tasker_worker": RULES | WORKING,
+    "tasker_operator": RULES | READING | CREATING | WORKING | OPERATING | AUDIT,
+    "tasker_auditor": RULES | READING | AUDIT,
+    "tasker_monitor": RULES,
+}
+
+_CATALOGUE = {
+    "error_catalogue", "lifecycles", "lifecycle_states", "lifecycle_events", "lifecycle_transitions", "lifecycle_phases",
+    "engine_operations", "guards", "transition_actions", "vocabularies", "test_clock",
+}  # fmt: skip
+_WORK = {
+    "task_overview", "step_overview", "timeline", "task_namespaces", "named_tasks", "named_steps", "tasks", "workflow_steps",
+    "workflow_step_edges", "task_transitions", "workflow_step_transitions",
+}  # fmt: skip
+_DRIVE = {"workers", "processors", "step_claims", "timers", "rejected_transitions", "schema_info"}
+_EVIDENCE = {
+    "workflow_step_result_audit", "audit_records", "rejected_transitions", "timeline", "task_transitions",
+    "workflow_step_transitions", "task_overview", "schema_info",
+}  # fmt: skip
+READS = {
+    "tasker_client": _CATALOGUE | _WORK,
+    "tasker_worker": _CATALOGUE,
+    "tasker_operator": _CATALOGUE | _WORK | _DRIVE | _EVIDENCE,
+    "tasker_auditor": _CATALOGUE | _EVIDENCE,
+    "tasker_monitor": _CATALOGUE | _DRIVE,
+}
+
+
+@pytest.mark.parametrize("role", CALLS)
+def test_a_role_may_call_what_it_is_for_and_nothing_else(rules: Engine, role: str) -> None:
+    granted = set(
+        rules.values(
+            "select proname from pg_proc where pronamespace = 'tasker'::regnamespace"
+            " and has_function_privilege(%s, oid, 'execute')",
+            role,
+        )
+    )
+    assert granted == CALLS[role]
+
+
+@pytest.mark.parametrize("role", READS)
+def test_a_role_reads_what_it_is_for_and_writes_nothing(rules: Engine, role: str) -> None:
+    rows = rules.rows(
+        "select relname, has_any_column_privilege(%s, oid, 'select') as reads,"
+        " has_any_column_privilege(%s, oid, 'insert') or has_any_column_privilege(%s, oid, 'update')"
+        "  or has_table_privilege(%s, oid, 'delete') or has_table_privilege(%s, oid, 'truncate') as writes"
+        " from pg_class where relnamespace = 'tasker'::regnamespace and relkind in ('r', 'v', 'p')",
+        *[role] * 5,
+    )
+    assert {row["relname"] for row in rows if row["writes"]} == set()
+    assert {row["relname"] for row in rows if row["reads"]} == READS[role]
+
+
+def test_the_roles_are_groups_without_login_that_are_in_no_other(rules: Engine) -> None:
+    rows = rules.rows(
+        "select rolname, rolcanlogin, rolsuper, rolcreaterole, rolcreatedb, rolbypassrls, rolreplication from pg_roles"
+        " where rolname like 'tasker%%'".replace("%%", "%")
+    )
+    assert {row.pop("rolname") for row in rows} == {*CALLS, "tasker_owner"}
+    assert all(not any(row.values()) for row in rows)
+    assert rules.values(
+        "select m.member::regrole::text from pg_auth_members m where m.member::regrole::text like 'tasker%'"
+    ) == []  # fmt: skip
+
+
+def test_a_stranger_sees_nothing(login: Callable[..., str]) -> None:
+    with psycopg.connect(login(), autocommit=True) as conn:
+        stranger = Engine(conn)
+        for statement in (
+            "select * from tasker.error_catalogue",
+            "select tasker.schema_version()",
+            "select tasker.create_task('x')",
+            "select * from pgmq.meta",
+            "select pgmq.create('mine')",
+        ):
+            with refused("42501"):
+                stranger.rows(statement)
+
+
+@pytest.fixture
+def people(as_role: Callable[[str], psycopg.Connection[Any]]) -> dict[str, Engine]:
+    return {role.removeprefix("tasker_"): Engine(as_role(role)) for role in CALLS}
+
+
+def test_least_privilege_works_from_end_to_end_in_a_namespace_made_later(people: dict[str, Engine]) -> None:
+    """What is granted on objects that exist is often missing on those made later: queues, here."""
+    client, worker, operator = people["client"], people["worker"], people["operator"]
+    task = client.task([{**step, "max_attempts": 1} for step in DIAMOND], namespace="Later-Made.1")
+    me = worker.worker()
+    (top,) = worker.claim(me)
+    worker.fail(top, "permanent")
+    worker.orchestrate()
+    assert client.state(task) == "blocked_by_failures"
+    operator.command("retry_step", top["workflow_step_uuid"])
+    worker.finish(me)
+    assert client.one("select state from tasker.task_status(%s)", task) == "complete"
+    assert worker.tick()["timers_fired"] == 0
+
+    auditor = people["auditor"]
+    history = auditor.rows("select * from tasker.get_task_audit_history(%s)", task)
+    assert len(history) == 5
+    assert auditor.rows("select * from tasker.get_audit_by_worker(%s)", me) == history
+    assert auditor.rows("select * from tasker.audit_records where task_uuid = %s", task)
+    assert auditor.rows("select * from tasker.timeline where task_uuid = %s", task)
+    assert auditor.rows("select * from tasker.changes_after()")
+    assert operator.findings() == []
+    for person in people.values():
+        assert person.one("select tasker.clock()")
+        assert person.one("select tasker.lifecycle_diagram('tasker.task')")
+    people["monitor"].rows("select * from tasker.workers")
+
+
+def test_a_worker_does_not_command_tasks_through_the_generic_door(people: dict[str, Engine]) -> None:
+    """transition_task is there for processors; manual actions stay with operators, and cancelling with clients."""
+    task = people["client"].task(chain("only"))
+    for event in ("cancel",):
+        with refused("TK403") as refusal:
+            people["worker"].move_task(task, event, reason="test", requested_by="somebody")
+        assert refusal.detail == {"role": "tasker_worker", "operation": "cancel_task"}
+    with refused("TK403"):
+        people["worker"].one(
+            "select tasker.transition_with_ownership(%s, 'steps_in_process', 'cancelled', null, %s)",
+            task, '{"reason": "test", "requested_by": "somebody"}',
+        )  # fmt: skip
+    assert people["client"].state(task) == "steps_in_process"
+    assert people["operator"].move_task(task, "cancel", reason="test", requested_by="somebody") == "cancelled"
+
+
+def test_a_worker_may_drive_a_task_as_its_processor(people: dict[str, Engine]) -> None:
+    task = people["client"].task(chain("only"), start=False)
+    processor = people["worker"].processor()
+    assert people["worker"].move_task(task, "start", processor) == "initializing"
+    assert people["worker"].move_task(task, "ready_steps_found", processor) == "enqueuing_steps"
+
+
+def test_a_real_login_gets_the_rights_of_its_group_and_is_on_record(engine: Engine, login: Callable[..., str]) -> None:
+    """The refusal names the login, whatever role it acts as."""
+    with (
+        psycopg.connect(login("tasker_worker"), autocommit=True, application_name="night shift") as conn,
+    ):
+        worker = Engine(conn)
+        name = conn.info.user
+        task = engine.task(chain("only"))
+        (claimed,) = worker.claim(worker.worker())
+        worker.run("set role tasker_worker")
+        report = {"step_uuid": claimed["workflow_step_uuid"], "claim_uuid": "01890000-0000-7000-8000-000000000000"}
+        assert worker.report(report)[0]["code"] == "TK412"
+        with refused("42501"):
+            worker.run("insert into tasker.workers (name, vocabulary) values ('x', 'tasker')")
+        with refused("42501"):
+            worker.rows("select * from tasker.get_task_audit_history(%s)", task)
+    (row,) = engine.rows("select * from tasker.rejected_transitions")
+    assert (row["login"], row["application_name"], row["code"]) == (name, "night shift", "TK412")
+
+
+@pytest.mark.parametrize(
+    "function", ["raise_error", "append_step_transitions", "append_task_transitions", "apply_reports"]
+)
+def test_the_inner_functions_are_for_nobody(rules: Engine, function: str) -> None:
+    holders = rules.values(
+        "select r.rolname from pg_roles r cross join pg_proc p where p.proname = %s"
+        " and p.pronamespace = 'tasker'::regnamespace and has_function_privilege(r.oid, p.oid, 'execute')"
+        " and not r.rolsuper",
+        function,
+    )
+    assert holders == ["tasker_owner"]
+
+
+def test_names_in_public_do_not_shadow_anything(engine: Engine, login: Callable[..., str]) -> None:
+    """Even where everybody may create in public, as in databases that are older than PostgreSQL 15."""
+    engine.run("grant create on schema public to public")
+    with psycopg.connect(login("tasker_client", "tasker_worker"), autocommit=True) as conn:
+        attacker = Engine(conn)
+        attacker.run("create table public.workflow_steps (hijacked text)")
+        attacker.run("create function public.jsonb_array_length(jsonb) returns int language sql as 'select 0'")
+        attacker.run("create function public.hijack(uuid, uuid) returns boolean language sql as 'select true'")
+        attacker.run("create operator public.= (leftarg = uuid, rightarg = uuid, function = public.hijack)")
+        attacker.run("set search_path = public, pg_catalog")
+        task = attacker.task(DIAMOND)
+        other = attacker.task(DIAMOND)
+        worker = attacker.worker()
+        (claimed, _) = attacker.claim(worker)
+        attacker.complete(claimed)
+        attacker.orchestrate()
+    assert {engine.states(task)["top"], engine.states(other)["top"]} == {"complete", "in_progress"}
+    engine.assert_consistent()

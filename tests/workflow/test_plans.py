@@ -1,0 +1,172 @@
+"""Plans: no hot call ever reads the logs, the steps or the edges from end to end, whatever the planner knew or forgot.
+
+A plan that was made while the tables were empty lives as long as the session. So these tests warm every statement up on
+empty tables, load a history of 100,000 finished steps beside them without telling the planner, and look at what the same
+session reads then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+
+from tests.workflow.engine import BY, Engine, graph, report_of, step
+from tests.workflow.fixtures import OpenEngine, on_one_server
+
+BIG = (
+    "workflow_steps",
+    "workflow_step_transitions",
+    "workflow_step_edges",
+    "task_transitions",
+    "tasks",
+    "workflow_step_result_audit",
+    "changes",
+    "timers",
+)
+
+A_FEW = 200
+"""Rows that may be read from end to end: a table that small is read faster that way."""
+
+# 2,000 tasks of 50 finished steps each, in a chain of edges, with five log rows a step; the walls are off so that it takes
+# seconds, and the rows are what the engine would have written
+HISTORY = """
+set session_replication_role = replica;
+create temp table made_tasks as select tasker.uuid_generate_v7() as task_uuid, n from generate_series(1, 2000) n;
+insert into tasker.tasks (task_uuid, namespace, name, vocabulary, lifecycle, correlation_id, total_steps, satisfied_steps)
+  select task_uuid, 'default', 'old', 'tasker', 'tasker.task', task_uuid, 50, 50 from made_tasks;
+insert into tasker.task_transitions (task_uuid, namespace, lifecycle, to_state, from_state, event, sort_key, most_recent)
+  select task_uuid, 'default', 'tasker.task', s.to_state, s.from_state, s.event, s.n, s.n = 6
+    from made_tasks cross join (values
+      (1, null, 'create', 'pending'), (2, 'pending', 'start', 'initializing'),
+      (3, 'initializing', 'ready_steps_found', 'enqueuing_steps'), (4, 'enqueuing_steps', 'steps_enqueued', 'steps_in_process'),
+      (5, 'steps_in_process', 'all_steps_completed', 'evaluating_results'), (6, 'evaluating_results', 'all_steps_successful', 'complete')
+    ) as s(n, from_state, event, to_state);
+create temp table made_steps as
+  select tasker.uuid_generate_v7() as step_uuid, tasker.uuid_generate_v7() as result_uuid, t.task_uuid, o.n
+    from made_tasks t cross join generate_series(1, 50) as o(n);
+insert into tasker.workflow_steps (workflow_step_uuid, task_uuid, namespace, name, handler, lifecycle, ordinal, attempts,
+                                   max_attempts, base_delay, max_delay, jitter, timeout, result_transition_uuid)
+  select step_uuid, task_uuid, 'default', 's' || n, 'h', 'tasker.workflow_step', n, 1, 5, '2 s', '60 s', 0.25, '300 s', result_uuid
+    from made_steps;
+insert into tasker.workflow_step_edges (task_uuid, from_step_uuid, to_step_uuid)
+  select p.task_uuid, p.step_uuid, c.step_uuid from made_steps p join made_steps c on c.task_uuid = p.task_uuid and c.n = p.n + 1;
+insert into tasker.workflow_step_transitions
+    (workflow_step_transition_uuid, workflow_step_uuid, task_uuid, namespace, lifecycle, to_state, from_state, event, metadata,
+     sort_key, most_recent)
+  select case when s.n = 4 then m.result_uuid else tasker.uuid_generate_v7() end, m.step_uuid, m.task_uuid, 'default',
+         'tasker.workflow_step', s.to_state, s.from_state, s.event, '{"success": true}', s.n, s.n = 5
+    from made_steps m cross join (values
+      (1, null, 'create', 'pending'), (2, 'pending', 'enqueue', 'enqueued'), (3, 'enqueued', 'start', 'in_progress'),
+      (4, 'in_progress', 'enqueue_for_orchestration', 'enqueued_for_orchestration'),
+      (5, 'enqueued_for_orchestration', 'complete', 'complete')) as s(n, from_state, event, to_state);
+insert into tasker.workflow_step_result_audit
+    (workflow_step_uuid, workflow_step_transition_uuid, task_uuid, namespace, success)
+  select step_uuid, result_uuid, task_uuid, 'default', true from made_steps;
+insert into tasker.timers (due_at, kind, task_uuid, namespace, workflow_step_uuid, sort_key)
+  select clock_timestamp() + interval '1 day', 'retry', task_uuid, 'default', step_uuid, 99 from made_steps limit 20000;
+insert into tasker.changes (log, transition_uuids) select 'step', array[result_uuid] from made_steps;
+drop table made_steps, made_tasks;
+set session_replication_role = origin;
+"""
+
+
+class Rehearsal:
+    """Every hot call once, on one small task after the other."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.task: UUID = UUID(int=0)
+        self.read: dict[str, dict[str, int]] = {}
+
+    def run(self, name: str, call: Callable[[], Any]) -> Any:
+        """The call in a transaction of its own; notes which big tables it read from end to end, and how many rows."""
+        self.engine.begin()
+        before = self._rows_read()
+        answer = call()
+        after = self._rows_read()
+        self.engine.commit()
+        for table, rows in after.items():
+            if rows - before.get(table, 0) > A_FEW:
+                self.read.setdefault(name, {})[table] = rows - before.get(table, 0)
+        return answer
+
+    def _rows_read(self) -> dict[str, int]:
+        # counts of this session; they are flushed between transactions only
+        rows = self.engine.rows("select relname, seq_tup_read from pg_stat_xact_user_tables where relname = any (%s)", list(BIG))
+        return {row["relname"]: row["seq_tup_read"] for row in rows}
+
+    def everything(self) -> None:
+        engine, run = self.engine, self.run
+        flow = graph(
+            step("a"),
+            step("b", "a"),
+            step("c", "a"),
+            step("fails", retry={"base_delay": 5, "jitter": 0}),
+            step("expires", retry={"base_delay": 5, "jitter": 0}),
+            step("d", "b", "c", "fails"),
+        )
+        self.task = run("create", lambda: engine.create(flow, p_idempotency_key=str(engine.one("select gen_random_uuid()"))))
+        run("create_tasks", lambda: engine.rows("select * from tasker.create_tasks(%s)", Jsonb([{"name": "small", "start": False}] * 3)))
+        claims = {c["name"]: c for c in run("claim", lambda: engine.claim(3)) + run("claim", lambda: engine.claim(3))}
+        run("extend", lambda: engine.call("extend_leases", p_worker_uuid=engine.worker()))
+        run("held", lambda: engine.table("held_claims", p_worker_uuid=engine.worker()))
+        reports = [report_of(claims["a"], result=1), report_of(claims["fails"], success=False), {"step_uuid": "bad"}]
+        run("report", lambda: engine.report([*reports, report_of(claims["a"], result=1)]))
+        run("orchestrate", engine.orchestrate)
+        run("tick", engine.tick)
+        engine.shift_clock("1 hour")
+        run("tick", engine.tick)
+        engine.shift_clock("2 hours")
+        run("orchestrate", engine.orchestrate)
+        run("tick", engine.tick)
+        engine.shift_clock("0")
+        engine.shift_clock("3 hours")
+        run("tick", engine.tick)
+        more = run("claim", lambda: engine.claim(1, lease="1 day")) + run("claim", lambda: engine.claim(9, lease="1 day"))
+        one = more.pop()
+        key = {"p_step_uuid": one["workflow_step_uuid"], "p_claim_uuid": one["claim_uuid"]}
+        run("complete_step", lambda: engine.call("complete_step", **key))
+        run("report", lambda: engine.complete(more))
+        run("orchestrate", engine.orchestrate)
+        run("status", lambda: engine.task(self.task))
+        run("explain", lambda: engine.call("explain_task", p_task_uuid=self.task))
+        run("readiness", lambda: engine.table("get_step_readiness_status", p_task_uuid=self.task))
+        run("context", lambda: engine.table("get_task_execution_context", p_task_uuid=self.task))
+        run("allowed", lambda: engine.table("allowed_events", p_kind="task", p_uuid=self.task))
+        run("history", lambda: engine.table("get_task_audit_history", p_task_uuid=self.task))
+        run("changes", lambda: engine.table("changes_after", p_cursor=engine.call("current_cursor"), p_limit=10))
+        last = {row["name"]: row["workflow_step_uuid"] for row in engine.steps(self.task).values()}
+        run("resolve", lambda: engine.call("resolve_step", p_step_uuid=last["d"], **BY))
+        other = engine.create(graph(step("x"), step("y", "x")))
+        run("cancel", lambda: engine.call("cancel_task", p_task_uuid=other, **BY))
+        engine.shift_clock("0")
+
+
+PLANS = ("auto", "force_generic_plan", "force_custom_plan")
+
+
+@on_one_server
+def test_no_hot_call_reads_a_big_table_from_end_to_end(engine: Engine, open_engine: OpenEngine) -> None:
+    engine.call("register_template", p_template=graph(step("one"), name="small"))
+    rehearsals = {plans: Rehearsal(open_engine()) for plans in PLANS}
+    for plans, rehearsal in rehearsals.items():
+        rehearsal.engine.rows(f"set plan_cache_mode = {plans}")
+        for _ in range(7):  # from the sixth time on the server may keep a plan for good
+            rehearsal.everything()
+    open_engine().connection.execute(HISTORY.encode())
+    for knowledge in ("never analyzed", "analyzed"):
+        if knowledge == "analyzed":
+            engine.rows("analyze")
+        for plans, rehearsal in rehearsals.items():
+            rehearsal.read.clear()
+            rehearsal.everything()
+            rehearsal.everything()
+            assert rehearsal.read == {}, f"{knowledge}, {plans}"
+    # a view has no settings of its own: it needs a server that knows its tables
+    looks = Rehearsal(engine)
+    for view in ("task_overview", "step_overview", "timeline"):
+        looks.run(view, lambda v=view: engine.rows(f"select * from tasker.{v} where task_uuid = %s", rehearsals["auto"].task))  # type: ignore[misc]
+    assert looks.read == {}
