@@ -11,7 +11,7 @@ declare
   v_steps   uuid[];
   v_reports tasker.step_report[];
 begin
-  -- Same order as a report: steps first, then their claims. The delete decides, so that an extension that came first wins.
+  -- Same order as a report: steps first, then their claims, by key. The delete decides, so that an extension that came first wins.
   v_claims := array(select c.claim_uuid from tasker.step_claims c where c.lease_expires_at <= p_now
                      order by c.lease_expires_at limit p_limit);
   if cardinality(v_claims) = 0 then
@@ -24,10 +24,11 @@ begin
                                          where s.workflow_step_uuid = held.workflow_step_uuid and s.claim_uuid = c.claim_uuid limit 1) s
                     where c.claim_uuid = any (v_claims));
   perform tasker.lock_steps(v_steps);
+  perform from tasker.step_claims c where c.claim_uuid = any (v_claims) order by c.claim_uuid for update;
   with ended as (
     delete from tasker.step_claims c
      where c.claim_uuid = any (v_claims) and c.lease_expires_at <= p_now
-    returning c.claim_uuid, c.worker_uuid, c.lease_expires_at
+    returning c.claim_uuid, c.worker_uuid, c.lease_expires_at, c.step_uuids
   )
   select array_agg((row_number, x.workflow_step_uuid, x.claim_uuid, false,
                     jsonb_build_object('success', false, 'category', 'transient', 'lease_expired', true,
@@ -36,9 +37,10 @@ begin
                     null)::tasker.step_report order by row_number)
     into v_reports
     from (select s.workflow_step_uuid, e.claim_uuid, e.worker_uuid, e.lease_expires_at, row_number() over ()
-            from tasker.workflow_steps s
-            join ended e on e.claim_uuid = s.claim_uuid
-           where s.workflow_step_uuid = any (v_steps)) x;
+            from ended e
+           cross join lateral unnest(e.step_uuids) as held(workflow_step_uuid)
+           cross join lateral (select s.workflow_step_uuid from tasker.workflow_steps s
+                                where s.workflow_step_uuid = held.workflow_step_uuid and s.claim_uuid = e.claim_uuid limit 1) s) x;
   if v_reports is null then
     return 0;
   end if;
