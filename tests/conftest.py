@@ -20,7 +20,8 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg import sql
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from pytest_postgresql.janitor import DatabaseJanitor
 
 from pgtasker import migrate
 from pgtasker.server import EmbeddedServer
@@ -109,17 +110,23 @@ class TestServer:
     def dsn(self, dbname: str, user: str = "postgres") -> str:
         return self.server.uri(dbname, user)
 
-    def create_database(self, dbname: str, template: str = "template0") -> str:
-        """Create a database; copying files takes a quarter of the time of the default, which logs every page."""
-        self.admin.execute(
-            sql.SQL("create database {} template {} strategy file_copy").format(
-                sql.Identifier(dbname), sql.Identifier(template)
-            )
+    def janitor(self, dbname: str, template: str | None = None) -> Janitor:
+        """Makes and removes one database of this server."""
+        place = conninfo_to_dict(self.server.uri())
+        return Janitor(
+            user="postgres",
+            host=str(place["host"]),
+            port=str(place["port"]),
+            dbname=dbname,
+            template_dbname=template,
         )
-        return self.dsn(dbname)
 
-    def drop_database(self, dbname: str) -> None:
-        self.admin.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(dbname)))
+
+class Janitor(DatabaseJanitor):
+    """Copies the files of a template: a quarter of the time of the default, which logs every page."""
+
+    def _build_create_database_sql(self) -> sql.Composed:
+        return super()._build_create_database_sql() + sql.SQL(" STRATEGY file_copy")
 
 
 @pytest.fixture(scope="session", params=_server_parameters())
@@ -136,7 +143,9 @@ def bare_server(request: pytest.FixtureRequest, server_folder: Path) -> Iterator
 @pytest.fixture(scope="session")
 def server(bare_server: TestServer) -> TestServer:
     """A running server with a migrated template database."""
-    migrate.upgrade(bare_server.create_database(TEMPLATE))
+    janitor = bare_server.janitor(TEMPLATE)
+    janitor.init()
+    janitor.load(lambda **_: migrate.upgrade(bare_server.dsn(TEMPLATE)))
     return bare_server
 
 
@@ -144,8 +153,8 @@ def server(bare_server: TestServer) -> TestServer:
 def fresh_database(server: TestServer, template: str = "template0") -> Iterator[str]:
     """A database that lives as long as the block."""
     dbname = f"test_{uuid.uuid4().hex}"
-    yield server.create_database(dbname, template)
-    server.drop_database(dbname)
+    with server.janitor(dbname, template):
+        yield server.dsn(dbname)
 
 
 @pytest.fixture

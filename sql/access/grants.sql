@@ -36,7 +36,8 @@ grant execute on function
     tasker.cancel_task(uuid, text, text, text)
   to tasker_client, tasker_operator;
 
--- workers claim, report and drive
+-- workers claim, report and drive; the views let them find claims whose answer was lost with a connection
+grant select on tasker.task_overview, tasker.step_overview to tasker_worker;
 grant execute on function
     tasker.register_worker(text, text[], int, text, text[], interval, int, text), tasker.worker_heartbeat(uuid), tasker.shutdown_worker(uuid, text, text),
     tasker.claim_steps(uuid, text[], int, interval), tasker.complete_steps(jsonb),
@@ -73,3 +74,4 @@ grant execute on function
     tasker.get_step_audit_history(uuid, uuid), tasker.get_task_audit_history(uuid), tasker.get_audit_by_worker(uuid, int),
     tasker.get_audit_by_correlation_id(uuid)
   to tasker_auditor, tasker_operator, tasker_client;
+grant execute on function tasker.check_consistency(uuid) to tasker_auditor;

@@ -41,7 +41,9 @@ begin
     from (select s.workflow_step_uuid, c.claim_uuid, c.worker_uuid, c.lease_expires_at, s.timeout, k.checkpoint,
                  c.lease_expires_at <= p_now as lease_ended, (row_number() over ())::int as position
             from tasker.step_claims c
-            join tasker.workflow_steps s on s.workflow_step_uuid = any (c.step_uuids) and s.claim_uuid = c.claim_uuid
+           cross join lateral unnest(c.step_uuids) as held(workflow_step_uuid)
+           cross join lateral (select s.* from tasker.workflow_steps s
+                                where s.workflow_step_uuid = held.workflow_step_uuid and s.claim_uuid = c.claim_uuid limit 1) s
             left join tasker.step_checkpoints k on k.workflow_step_uuid = s.workflow_step_uuid
            where c.claim_uuid = any (v_claims)
              and (c.lease_expires_at <= p_now or s.last_attempted_at + s.timeout <= p_now)) x;

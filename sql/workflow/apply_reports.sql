@@ -54,28 +54,28 @@ begin
                                                s.claim_uuid is not null, r.success,
                                                r.metadata ->> 'category', s.acceptance <> '[]')::tasker.step_facts)
                           order by x.operation = 'report_timeout' desc, x.ordinal limit 1) rule on true
-  ), taken as materialized (
-    select j.*, tasker.uuid_generate_v7() as transition_uuid
-      from (select distinct on (g.step_uuid) g.* from judged g where g.verdict is null order by g.step_uuid, g.position) j
+  ), ranked as materialized (  -- of several good reports of one step the first is taken, and answers for all
+    select j.*, row_number() over reports = 1 and j.verdict is null as is_taken, first_value(j.to_state) over reports as new_state
+      from judged j
+    window reports as (partition by j.step_uuid, j.verdict is null order by j.position)
   )
-  select (select array_agg((k.transition_uuid, k.step_uuid, k.task_uuid, k.namespace, k.lifecycle, k.state, k.event,
-                            k.to_state, k.sort_key + 1, true,
-                            k.metadata || jsonb_build_object('worker_uuid', k.worker_uuid, 'claim_uuid', k.claim_uuid,
-                                                             'correlation_id', k.correlation_id, 'attempt', k.attempts)
-                           )::tasker.step_move order by k.step_uuid) from taken k),
-         array_agg(case when j.verdict like 'TK%' then j.verdict end order by j.position),
-         array_agg(case j.verdict
-                     when 'TK400' then j.problem
-                     when 'TK404' then format('there is no step %s', j.step_uuid)
+  select array_agg((tasker.uuid_generate_v7(), k.step_uuid, k.task_uuid, k.namespace, k.lifecycle, k.state, k.event,
+                    k.to_state, k.sort_key + 1, true,
+                    k.metadata || jsonb_build_object('worker_uuid', k.worker_uuid, 'claim_uuid', k.claim_uuid,
+                                                     'correlation_id', k.correlation_id, 'attempt', k.attempts)
+                   )::tasker.step_move order by k.step_uuid) filter (where k.is_taken),
+         array_agg(case when k.verdict like 'TK%' then k.verdict end order by k.position),
+         array_agg(case k.verdict
+                     when 'TK400' then k.problem
+                     when 'TK404' then format('there is no step %s', k.step_uuid)
                      when 'TK412' then format('step %s is not held under this claim any more: its lease ended or it was taken away',
-                                              j.step_uuid)
-                     when 'TK409' then format('step %s is %s: it takes no result', j.step_uuid, j.state) end
-                   order by j.position),
-         array_agg(coalesce(k.to_state, j.state) order by j.position),
-         (count(*) filter (where j.verdict like 'TK%'))::int
+                                              k.step_uuid)
+                     when 'TK409' then format('step %s is %s: it takes no result', k.step_uuid, k.state) end
+                   order by k.position),
+         array_agg(case when k.verdict is null then k.new_state else k.state end order by k.position),
+         (count(*) filter (where k.verdict like 'TK%'))::int
     into v_moves, v_codes, v_messages, v_states, v_refused
-    from judged j
-    left join taken k on k.step_uuid = j.step_uuid;
+    from ranked k;
 
   if v_moves is not null then
     select array_agg(m) filter (where x.phase not in ('reported_success', 'reported_failure', 'validating')),
@@ -113,11 +113,11 @@ begin
   end if;
 
   if v_refused > 0 then
-    perform tasker.reject_transition('step', r.step_uuid, a.code, a.message,
+    perform tasker.reject_transition('step', r.step_uuid, r.code, r.message,
                                      jsonb_build_object('claim_uuid', r.claim_uuid, 'success', r.success))
-       from unnest(v_codes, v_messages) with ordinality as a(code, message, position)
-       join unnest(p_reports) r on r.position = a.position
-      where a.code is not null;
+       from unnest(p_reports, v_codes, v_messages)
+              as r(position, step_uuid, claim_uuid, success, metadata, problem, code, message)
+      where r.code is not null;
   end if;
 
   return query
@@ -127,4 +127,4 @@ begin
 end
 $$;
 comment on function tasker.apply_reports(tasker.step_report[]) is
-  'Persists reported results: one log row and one audit row each, the claim released, orchestration woken, all in one commit. Refused reports change nothing and are recorded. positions run from 1.';
+  'Persists reported results: one log row and one audit row each, the claim released, orchestration woken, all in one commit. Refused reports change nothing and are recorded. Positions run from 1, in the order of the array.';

@@ -13,8 +13,6 @@ set enable_mergejoin = off
 set jit = off
 as $$
 declare
-  c_uuid     constant text := '^[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}$';
-  v_messages jsonb[];
   v_steps    uuid[];
   v_moves    tasker.step_move[];
   v_claim    uuid;
@@ -22,33 +20,15 @@ declare
   v_held     uuid[];
   v_starting uuid[];
 begin
-  if to_regclass('pgmq.' || quote_ident('q_' || p_queue_name)) is null then
+  v_steps := tasker.pop_claimable(p_queue_name, p_limit);
+  if cardinality(v_steps) = 0 then
     return;
-  end if;
-  select array_agg(p.message order by p.msg_id) into v_messages from pgmq.pop(p_queue_name, p_limit) p;
-  if v_messages is null then
-    return;
-  end if;
-
-  -- a step that was taken out of the queue by hand and put back has two messages here
-  select array_agg(s.step_uuid order by s.position)
-    into v_steps
-    from (select (m.message ->> 'step_uuid')::uuid as step_uuid, min(m.position) as position
-            from unnest(v_messages) with ordinality as m(message, position)
-           where coalesce(m.message ->> 'step_uuid', '') ~ c_uuid
-           group by 1) s;
-  -- what nobody of ours sent would otherwise come back for ever
-  if exists (select from unnest(v_messages) m where coalesce(m ->> 'step_uuid', '') !~ c_uuid) then
-    perform tasker.reject_transition('message', null, 'TK400', format('queue %s held a message without a step', p_queue_name),
-                                     jsonb_build_object('message', m))
-       from unnest(v_messages) m
-      where coalesce(m ->> 'step_uuid', '') !~ c_uuid;
   end if;
 
   v_starting := tasker.lock_for_claim(v_steps);
   v_claim := tasker.uuid_generate_v7();
   v_now := tasker.clock();
-  -- a message whose step was cancelled, or is held already, makes no move and is gone
+  -- a step that was cancelled a moment ago makes no move
   v_moves := array(select m from tasker.step_moves(v_steps, 'claim', jsonb_build_object('worker_uuid', p_worker_uuid,
                                                                                         'claim_uuid', v_claim)) m);
   if cardinality(v_moves) = 0 then

@@ -1,0 +1,47 @@
+create or replace function tasker.pop_claimable(p_queue_name text, p_limit int) returns uuid[]
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  c_uuid     constant text := '^[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}$';
+  v_messages jsonb[];
+  v_steps    uuid[] := array[]::uuid[];
+begin
+  if to_regclass('pgmq.' || quote_ident('q_' || p_queue_name)) is null then
+    return v_steps;
+  end if;
+  -- Messages of steps that were cancelled or resolved meanwhile are dropped, and others taken in their place: what was
+  -- cancelled in front must not look like an empty queue.
+  loop
+    select array_agg(p.message order by p.msg_id)
+      into v_messages
+      from pgmq.pop(p_queue_name, p_limit - cardinality(v_steps)) p;
+    exit when v_messages is null;
+
+    -- what nobody of ours sent would otherwise come back for ever
+    if exists (select from unnest(v_messages) m where coalesce(m ->> 'step_uuid', '') !~ c_uuid) then
+      perform tasker.reject_transition('message', null, 'TK400', format('queue %s held a message without a step', p_queue_name),
+                                       jsonb_build_object('message', m))
+         from unnest(v_messages) m
+        where coalesce(m ->> 'step_uuid', '') !~ c_uuid;
+    end if;
+
+    v_steps := v_steps || array(
+      select asked.step_uuid
+        from (select (m.message ->> 'step_uuid')::uuid as step_uuid, min(m.position) as position
+                from unnest(v_messages) with ordinality as m(message, position)
+               where coalesce(m.message ->> 'step_uuid', '') ~ c_uuid
+               group by 1) asked  -- a step that was taken out by hand and put back has two messages here
+       cross join lateral (select t.lifecycle, t.to_state from tasker.workflow_step_transitions t
+                            where t.workflow_step_uuid = asked.step_uuid and t.most_recent limit 1) c
+       where asked.step_uuid <> all (v_steps)
+         and (select true from tasker.lifecycle_transitions r
+               where r.lifecycle = c.lifecycle and r.from_state = c.to_state and r.operation = 'claim' limit 1)
+       order by asked.position);
+    exit when cardinality(v_steps) >= p_limit;
+  end loop;
+  return v_steps;
+end
+$$;
+comment on function tasker.pop_claimable(text, int) is
+  'Takes messages out of a queue until it has p_limit steps that may be claimed, or the queue is empty. Their state is read without a lock: the caller locks and looks again.';
