@@ -69,14 +69,16 @@ comment on column tasker.named_steps.max_delay is 'No delay is longer.';
 comment on column tasker.named_steps.jitter is 'Fraction by which a delay may differ, either way.';
 comment on column tasker.named_steps.timeout is 'How long one attempt may take.';
 
+-- A row of tasks changes several times in one transaction, and every foreign key would be looked up again each time. What
+-- they would guard is checked once, when rows are inserted (sql/kernel/check_tasks.sql).
 create table tasker.tasks (
   task_uuid           uuid primary key default tasker.uuid_generate_v7(),
-  namespace           text not null references tasker.task_namespaces,
-  named_task_uuid     uuid references tasker.named_tasks,
+  namespace           text not null,
+  named_task_uuid     uuid,
   name                text not null,
   version             text,
-  vocabulary          text not null references tasker.vocabularies,
-  lifecycle           text not null references tasker.lifecycles,
+  vocabulary          text not null,
+  lifecycle           text not null,
   parent_task_uuid    uuid references tasker.tasks,
   correlation_id      uuid not null,
   idempotency_key     text,

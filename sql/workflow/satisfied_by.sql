@@ -3,8 +3,15 @@ language sql
 stable
 set search_path = pg_catalog, pg_temp
 as $$
+  -- several moves of a step in one call count as one: an optional step that failed and waits for its retry satisfies nobody
+  with net as (
+    select distinct on (m.workflow_step_uuid) m.workflow_step_uuid, m.lifecycle, m.to_state,
+           first_value(m.from_state) over (partition by m.workflow_step_uuid order by m.sort_key) as from_state
+      from unnest(p_moves) m
+     order by m.workflow_step_uuid, m.sort_key desc
+  )
   select coalesce(array_agg(m.workflow_step_uuid), '{}')
-    from unnest(p_moves) m
+    from net m
     join tasker.lifecycle_states n on n.lifecycle = m.lifecycle and n.state = m.to_state
     join tasker.lifecycle_states o on o.lifecycle = m.lifecycle and o.state = m.from_state
    cross join lateral (select s.on_failure from tasker.workflow_steps s where s.workflow_step_uuid = m.workflow_step_uuid limit 1) s
