@@ -10,12 +10,14 @@ if TYPE_CHECKING:
     from pgtasker._client_async import AsyncClient as AsyncClient
     from pgtasker._rows import AllowedEvent as AllowedEvent
     from pgtasker._rows import AuditRecord as AuditRecord
+    from pgtasker._rows import BreakerPermit as BreakerPermit
     from pgtasker._rows import Change as Change
     from pgtasker._rows import ClaimedStep as ClaimedStep
     from pgtasker._rows import DriveCounts as DriveCounts
     from pgtasker._rows import Explanation as Explanation
     from pgtasker._rows import Finding as Finding
     from pgtasker._rows import Reason as Reason
+    from pgtasker._rows import Recovery as Recovery
     from pgtasker._rows import StepOutcome as StepOutcome
     from pgtasker._rows import StepOverview as StepOverview
     from pgtasker._rows import TaskOverview as TaskOverview
@@ -72,12 +74,14 @@ _EXPORTS: dict[str, str] = {
     "WaitTimeout": "errors",
     "AllowedEvent": "_rows",
     "AuditRecord": "_rows",
+    "BreakerPermit": "_rows",
     "Change": "_rows",
     "ClaimedStep": "_rows",
     "DriveCounts": "_rows",
     "Explanation": "_rows",
     "Finding": "_rows",
     "Reason": "_rows",
+    "Recovery": "_rows",
     "StepOutcome": "_rows",
     "StepOverview": "_rows",
     "TaskOverview": "_rows",

@@ -34,11 +34,13 @@ from ._listener import Listener
 from ._rows import (
     AllowedEvent,
     AuditRecord,
+    BreakerPermit,
     Change,
     ClaimedStep,
     DriveCounts,
     Explanation,
     Finding,
+    Recovery,
     StepOutcome,
     StepOverview,
     TaskOverview,
@@ -66,8 +68,11 @@ class Client:
     session) a call becomes part of the caller's transaction: it is neither committed nor repeated here, and an error
     leaves that transaction aborted, as any SQL error does.
 
+    ``request_id=`` makes a call safe to repeat, by anybody and for an hour: the same id with the same request gets the
+    answer of the first call, with another request it is refused (IdempotencyConflict).
+
     Without ``conn=`` each call is a transaction of its own. Serialization failures and deadlocks are repeated a few
-    times; after a lost connection only calls that may safely run twice are repeated.
+    times; after a lost connection only calls that may safely run twice (those with a ``request_id`` do) are repeated.
 
     Raises:
         PgtaskerError: every method raises the subclass of the function's SQLSTATE; see ``pgtasker.errors``.
@@ -189,7 +194,8 @@ class Client:
 
     def _rows_of_own(self, statement: sql.Statement[T], parameters: dict[str, Any] | None, attempts: float) -> list[T]:
         pool = self._ready_pool()
-        backoff = Backoff(repeatable=statement.repeatable, attempts=attempts)
+        repeatable = statement.repeatable or (parameters or {}).get("request_id") is not None
+        backoff = Backoff(repeatable=repeatable, attempts=attempts)
         while True:
             lost = False
             try:
@@ -217,7 +223,9 @@ class Client:
 
     # ------------------------------------------------------------------------------------------------- definitions
 
-    def register_template(self, template: Mapping[str, Any], *, conn: CallersConnection | None = None) -> UUID:
+    def register_template(
+        self, template: Mapping[str, Any], *, request_id: str | None = None, conn: CallersConnection | None = None
+    ) -> UUID:
         """Store a workflow template; the same content again gives the same UUID.
 
         Args:
@@ -230,7 +238,9 @@ class Client:
             InvalidDefinition: with all problems at once: cycles, unknown dependencies, duplicates, bad limits, or a
                 version that exists with other content.
         """
-        return self._one(sql.REGISTER_TEMPLATE, {"template": dumps(template, "template")}, conn)
+        return self._one(
+            sql.REGISTER_TEMPLATE, {"template": dumps(template, "template"), "request_id": request_id}, conn
+        )
 
     def define_vocabulary(self, definition: Mapping[str, Any], *, conn: CallersConnection | None = None) -> str:
         """Store a set of lifecycles (states, events, transitions, guards) and return its name.
@@ -286,6 +296,7 @@ class Client:
         tags: Any = None,
         requested_by: str | None = None,
         start: bool = True,
+        request_id: str | None = None,
         conn: CallersConnection | None = None,
     ) -> UUID:
         """Create a task from a template, with all its steps, in one commit.
@@ -326,6 +337,7 @@ class Client:
                 "tags": dumps({} if tags is None else tags, "tags"),
                 "requested_by": requested_by,
                 "start": start,
+                "request_id": request_id,
             },
             conn,
         )
@@ -354,6 +366,7 @@ class Client:
         tags: Any = None,
         requested_by: str | None = None,
         start: bool = True,
+        request_id: str | None = None,
         conn: CallersConnection | None = None,
     ) -> UUID:
         """Create a task from a graph of its own: a template without a version, used once.
@@ -377,6 +390,7 @@ class Client:
                 "tags": dumps({} if tags is None else tags, "tags"),
                 "requested_by": requested_by,
                 "start": start,
+                "request_id": request_id,
             },
             conn,
         )
@@ -387,37 +401,67 @@ class Client:
         task_uuid: UUID | str,
         reason: str,
         requested_by: str,
+        request_id: str | None,
         conn: CallersConnection | None,
     ) -> str:
         return self._one(
             statement,
-            {"task_uuid": as_uuid(task_uuid, "task_uuid"), "reason": reason, "requested_by": requested_by},
+            {
+                "task_uuid": as_uuid(task_uuid, "task_uuid"),
+                "reason": reason,
+                "requested_by": requested_by,
+                "request_id": request_id,
+            },
             conn,
         )
 
     def cancel_task(
-        self, task_uuid: UUID | str, reason: str, requested_by: str, *, conn: CallersConnection | None = None
+        self,
+        task_uuid: UUID | str,
+        reason: str,
+        requested_by: str,
+        *,
+        request_id: str | None = None,
+        conn: CallersConnection | None = None,
     ) -> str:
         """Cancel a task and its open steps; returns the new state. Raises InvalidTransition for a finished task."""
-        return self._task_by_hand(sql.CANCEL_TASK, task_uuid, reason, requested_by, conn)
+        return self._task_by_hand(sql.CANCEL_TASK, task_uuid, reason, requested_by, request_id, conn)
 
     def give_up_task(
-        self, task_uuid: UUID | str, reason: str, requested_by: str, *, conn: CallersConnection | None = None
+        self,
+        task_uuid: UUID | str,
+        reason: str,
+        requested_by: str,
+        *,
+        request_id: str | None = None,
+        conn: CallersConnection | None = None,
     ) -> str:
         """Let a blocked task end in failure; returns the new state."""
-        return self._task_by_hand(sql.GIVE_UP_TASK, task_uuid, reason, requested_by, conn)
+        return self._task_by_hand(sql.GIVE_UP_TASK, task_uuid, reason, requested_by, request_id, conn)
 
     def resolve_task(
-        self, task_uuid: UUID | str, reason: str, requested_by: str, *, conn: CallersConnection | None = None
+        self,
+        task_uuid: UUID | str,
+        reason: str,
+        requested_by: str,
+        *,
+        request_id: str | None = None,
+        conn: CallersConnection | None = None,
     ) -> str:
         """Declare a blocked task settled by hand; returns the new state."""
-        return self._task_by_hand(sql.RESOLVE_TASK, task_uuid, reason, requested_by, conn)
+        return self._task_by_hand(sql.RESOLVE_TASK, task_uuid, reason, requested_by, request_id, conn)
 
     def reset_task(
-        self, task_uuid: UUID | str, reason: str, requested_by: str, *, conn: CallersConnection | None = None
+        self,
+        task_uuid: UUID | str,
+        reason: str,
+        requested_by: str,
+        *,
+        request_id: str | None = None,
+        conn: CallersConnection | None = None,
     ) -> str:
         """Let a failed task begin anew; returns the new state."""
-        return self._task_by_hand(sql.RESET_TASK, task_uuid, reason, requested_by, conn)
+        return self._task_by_hand(sql.RESET_TASK, task_uuid, reason, requested_by, request_id, conn)
 
     def transition_task(
         self,
@@ -426,6 +470,7 @@ class Client:
         processor_uuid: UUID | str | None = None,
         metadata: Any = None,
         *,
+        request_id: str | None = None,
         conn: CallersConnection | None = None,
     ) -> str:
         """Send an event to a task through the generic door (ownership and guards are checked); returns the new state.
@@ -440,6 +485,7 @@ class Client:
                 "event": event,
                 "processor_uuid": as_uuid(processor_uuid, "processor_uuid"),
                 "metadata": dumps({} if metadata is None else metadata, "metadata"),
+                "request_id": request_id,
             },
             conn,
         )
@@ -513,6 +559,7 @@ class Client:
         result: Any = None,
         execution_time_ms: int | None = None,
         *,
+        request_id: str | None = None,
         conn: CallersConnection | None = None,
     ) -> str:
         """Report that a claimed step was done; returns its new state.
@@ -529,6 +576,7 @@ class Client:
                 "claim_uuid": as_uuid(claim_uuid, "claim_uuid"),
                 "result": dumps(result, "result"),
                 "execution_time_ms": execution_time_ms,
+                "request_id": request_id,
             },
             conn,
         )
@@ -542,6 +590,7 @@ class Client:
         retry_after: float | dt.timedelta | None = None,
         execution_time_ms: int | None = None,
         *,
+        request_id: str | None = None,
         conn: CallersConnection | None = None,
     ) -> str:
         """Report that a claimed step failed; returns its new state. The engine decides on a retry.
@@ -558,6 +607,7 @@ class Client:
                 "category": category,
                 "retry_after": as_seconds(retry_after, "retry_after"),
                 "execution_time_ms": execution_time_ms,
+                "request_id": request_id,
             },
             conn,
         )
@@ -576,6 +626,68 @@ class Client:
             conn,
         )
 
+    def save_checkpoint(
+        self,
+        step_uuid: UUID | str,
+        claim_uuid: UUID | str,
+        checkpoint: Any,
+        *,
+        conn: CallersConnection | None = None,
+    ) -> None:
+        """Keep partial output of a claimed step: its next attempt gets it, whatever ends this one (seed 002).
+
+        Args:
+            step_uuid: the step.
+            claim_uuid: the claim it is held under.
+            checkpoint: JSON data other than None; replaces what was saved before.
+            conn: the caller's transaction.
+
+        Raises:
+            StaleClaim: the claim was lost; nothing changed.
+        """
+        self._one(
+            sql.SAVE_CHECKPOINT,
+            {
+                "step_uuid": as_uuid(step_uuid, "step_uuid"),
+                "claim_uuid": as_uuid(claim_uuid, "claim_uuid"),
+                "checkpoint": None if checkpoint is None else dumps(checkpoint, "checkpoint"),
+            },
+            conn,
+        )
+
+    def report_validation(
+        self,
+        step_uuid: UUID | str,
+        claim_uuid: UUID | str,
+        passed: bool,
+        details: Any = None,
+        *,
+        conn: CallersConnection | None = None,
+    ) -> str:
+        """Report the acceptance checks of a step in a validating phase; returns its new state (seeds 000 and 002).
+
+        Args:
+            step_uuid: the step.
+            claim_uuid: the claim it is still held under.
+            passed: whether all checks passed; a failure is final, it is never retried.
+            details: JSON data kept in the log.
+            conn: the caller's transaction.
+
+        Raises:
+            StaleClaim: the claim was lost; nothing changed.
+            InvalidTransition: the step is not being validated.
+        """
+        return self._one(
+            sql.REPORT_VALIDATION,
+            {
+                "step_uuid": as_uuid(step_uuid, "step_uuid"),
+                "claim_uuid": as_uuid(claim_uuid, "claim_uuid"),
+                "passed": passed,
+                "details": dumps({} if details is None else details, "details"),
+            },
+            conn,
+        )
+
     def held_claims(self, worker_uuid: UUID | str, *, conn: CallersConnection | None = None) -> list[UUID]:
         """Return the steps that a worker still holds; one missing here was cancelled or lost its lease."""
         return self._rows(sql.HELD_CLAIMS, {"worker_uuid": as_uuid(worker_uuid, "worker_uuid")}, conn)
@@ -586,37 +698,67 @@ class Client:
         step_uuid: UUID | str,
         reason: str,
         requested_by: str,
+        request_id: str | None,
         conn: CallersConnection | None,
     ) -> str:
         return self._one(
             statement,
-            {"step_uuid": as_uuid(step_uuid, "step_uuid"), "reason": reason, "requested_by": requested_by},
+            {
+                "step_uuid": as_uuid(step_uuid, "step_uuid"),
+                "reason": reason,
+                "requested_by": requested_by,
+                "request_id": request_id,
+            },
             conn,
         )
 
     def cancel_step(
-        self, step_uuid: UUID | str, reason: str, requested_by: str, *, conn: CallersConnection | None = None
+        self,
+        step_uuid: UUID | str,
+        reason: str,
+        requested_by: str,
+        *,
+        request_id: str | None = None,
+        conn: CallersConnection | None = None,
     ) -> str:
         """Cancel a step; returns its new state."""
-        return self._step_by_hand(sql.CANCEL_STEP, step_uuid, reason, requested_by, conn)
+        return self._step_by_hand(sql.CANCEL_STEP, step_uuid, reason, requested_by, request_id, conn)
 
     def skip_step(
-        self, step_uuid: UUID | str, reason: str, requested_by: str, *, conn: CallersConnection | None = None
+        self,
+        step_uuid: UUID | str,
+        reason: str,
+        requested_by: str,
+        *,
+        request_id: str | None = None,
+        conn: CallersConnection | None = None,
     ) -> str:
         """Skip a step; returns its new state."""
-        return self._step_by_hand(sql.SKIP_STEP, step_uuid, reason, requested_by, conn)
+        return self._step_by_hand(sql.SKIP_STEP, step_uuid, reason, requested_by, request_id, conn)
 
     def retry_step(
-        self, step_uuid: UUID | str, reason: str, requested_by: str, *, conn: CallersConnection | None = None
+        self,
+        step_uuid: UUID | str,
+        reason: str,
+        requested_by: str,
+        *,
+        request_id: str | None = None,
+        conn: CallersConnection | None = None,
     ) -> str:
         """Let a failed step try again now; returns its new state."""
-        return self._step_by_hand(sql.RETRY_STEP, step_uuid, reason, requested_by, conn)
+        return self._step_by_hand(sql.RETRY_STEP, step_uuid, reason, requested_by, request_id, conn)
 
     def reset_step(
-        self, step_uuid: UUID | str, reason: str, requested_by: str, *, conn: CallersConnection | None = None
+        self,
+        step_uuid: UUID | str,
+        reason: str,
+        requested_by: str,
+        *,
+        request_id: str | None = None,
+        conn: CallersConnection | None = None,
     ) -> str:
         """Let a failed step begin anew with all its attempts; returns its new state."""
-        return self._step_by_hand(sql.RESET_STEP, step_uuid, reason, requested_by, conn)
+        return self._step_by_hand(sql.RESET_STEP, step_uuid, reason, requested_by, request_id, conn)
 
     def resolve_step(
         self,
@@ -625,6 +767,7 @@ class Client:
         requested_by: str,
         result: Any = None,
         *,
+        request_id: str | None = None,
         conn: CallersConnection | None = None,
     ) -> str:
         """Declare a failed step settled by hand, with the result its dependents shall see; returns its new state."""
@@ -635,12 +778,19 @@ class Client:
                 "reason": reason,
                 "requested_by": requested_by,
                 "result": None if result is None else dumps(result, "result"),
+                "request_id": request_id,
             },
             conn,
         )
 
     def transition_step(
-        self, step_uuid: UUID | str, event: str, metadata: Any = None, *, conn: CallersConnection | None = None
+        self,
+        step_uuid: UUID | str,
+        event: str,
+        metadata: Any = None,
+        *,
+        request_id: str | None = None,
+        conn: CallersConnection | None = None,
     ) -> str:
         """Send an event to a step through the generic door; returns its new state.
 
@@ -653,6 +803,7 @@ class Client:
                 "step_uuid": as_uuid(step_uuid, "step_uuid"),
                 "event": event,
                 "metadata": dumps({} if metadata is None else metadata, "metadata"),
+                "request_id": request_id,
             },
             conn,
         )
@@ -679,13 +830,28 @@ class Client:
         self,
         name: str,
         capabilities: Sequence[str] = (),
-        max_concurrent: int = 1,
+        max_concurrent: int = 1000,
         vocabulary: str = "tasker",
         namespaces: Sequence[str] | None = None,
+        heartbeat_interval: float | dt.timedelta = 10.0,
+        max_missed_heartbeats: int = 3,
         *,
+        request_id: str | None = None,
         conn: CallersConnection | None = None,
     ) -> UUID:
-        """Make a worker known; returns the UUID it claims with."""
+        """Make a worker known; returns the UUID it claims with.
+
+        Args:
+            name: shown to people.
+            capabilities: what it can do; steps that require more are never handed to it.
+            max_concurrent: most steps it holds at once.
+            vocabulary: whose worker lifecycle it follows.
+            namespaces: whose steps it works for; None: all.
+            heartbeat_interval: seconds between its signs of life.
+            max_missed_heartbeats: so many missed ones make a busy worker lose what it holds.
+            request_id: makes the call safe to repeat.
+            conn: the caller's transaction.
+        """
         return self._one(
             sql.REGISTER_WORKER,
             {
@@ -694,21 +860,103 @@ class Client:
                 "max_concurrent": max_concurrent,
                 "vocabulary": vocabulary,
                 "namespaces": None if namespaces is None else list(namespaces),
+                "heartbeat_interval": as_seconds(heartbeat_interval, "heartbeat_interval"),
+                "max_missed_heartbeats": max_missed_heartbeats,
+                "request_id": request_id,
             },
             conn,
         )
 
     def worker_heartbeat(self, worker_uuid: UUID | str, *, conn: CallersConnection | None = None) -> str:
-        """Tell that a worker lives; returns its state."""
+        """Tell that a worker lives; returns its state. One that was given up and comes back is idle again."""
         return self._one(sql.WORKER_HEARTBEAT, {"worker_uuid": as_uuid(worker_uuid, "worker_uuid")}, conn)
 
     def shutdown_worker(
-        self, worker_uuid: UUID | str, reason: str | None = None, *, conn: CallersConnection | None = None
+        self,
+        worker_uuid: UUID | str,
+        reason: str | None = None,
+        *,
+        request_id: str | None = None,
+        conn: CallersConnection | None = None,
     ) -> str:
-        """Take a worker out of service; returns its state."""
+        """Take a worker out of service; returns its state. It ends when it holds nothing any more."""
         return self._one(
-            sql.SHUTDOWN_WORKER, {"worker_uuid": as_uuid(worker_uuid, "worker_uuid"), "reason": reason}, conn
+            sql.SHUTDOWN_WORKER,
+            {"worker_uuid": as_uuid(worker_uuid, "worker_uuid"), "reason": reason, "request_id": request_id},
+            conn,
         )
+
+    def worker_state(self, worker_uuid: UUID | str, *, conn: CallersConnection | None = None) -> str | None:
+        """Return a worker's state; None when there is no such worker."""
+        return self._one(sql.WORKER_STATE, {"worker_uuid": as_uuid(worker_uuid, "worker_uuid")}, conn)
+
+    def _worker_by_hand(
+        self,
+        statement: sql.Statement[str],
+        worker_uuid: UUID | str,
+        reason: str,
+        requested_by: str,
+        request_id: str | None,
+        conn: CallersConnection | None,
+    ) -> str:
+        return self._one(
+            statement,
+            {
+                "worker_uuid": as_uuid(worker_uuid, "worker_uuid"),
+                "reason": reason,
+                "requested_by": requested_by,
+                "request_id": request_id,
+            },
+            conn,
+        )
+
+    def start_worker(
+        self,
+        worker_uuid: UUID | str,
+        reason: str,
+        requested_by: str,
+        *,
+        request_id: str | None = None,
+        conn: CallersConnection | None = None,
+    ) -> str:
+        """Start a supervised worker by hand (seed 003); returns its state."""
+        return self._worker_by_hand(sql.START_WORKER, worker_uuid, reason, requested_by, request_id, conn)
+
+    def pause_worker(
+        self,
+        worker_uuid: UUID | str,
+        reason: str,
+        requested_by: str,
+        *,
+        request_id: str | None = None,
+        conn: CallersConnection | None = None,
+    ) -> str:
+        """Suspend a worker: it claims nothing until it is resumed (seed 003); returns its state."""
+        return self._worker_by_hand(sql.PAUSE_WORKER, worker_uuid, reason, requested_by, request_id, conn)
+
+    def resume_worker(
+        self,
+        worker_uuid: UUID | str,
+        reason: str,
+        requested_by: str,
+        *,
+        request_id: str | None = None,
+        conn: CallersConnection | None = None,
+    ) -> str:
+        """Let a suspended worker go on (seed 003); returns its state."""
+        return self._worker_by_hand(sql.RESUME_WORKER, worker_uuid, reason, requested_by, request_id, conn)
+
+    def terminate_worker(
+        self,
+        worker_uuid: UUID | str,
+        reason: str,
+        requested_by: str,
+        *,
+        request_id: str | None = None,
+        conn: CallersConnection | None = None,
+    ) -> str:
+        """Stop a worker by force: its claims end, its late reports are refused (seed 003); returns its state."""
+        return self._worker_by_hand(sql.TERMINATE_WORKER, worker_uuid, reason, requested_by, request_id, conn)
 
     def register_processor(
         self, name: str, lease: float | dt.timedelta = 30.0, *, conn: CallersConnection | None = None
@@ -727,6 +975,114 @@ class Client:
         return self._one(
             sql.PROCESSOR_HEARTBEAT,
             {"processor_uuid": as_uuid(processor_uuid, "processor_uuid"), "lease": as_seconds(lease, "lease")},
+            conn,
+        )
+
+    # ---------------------------------------------------------------------------------------------------- breakers
+
+    def configure_breaker(
+        self,
+        tool: str,
+        failure_threshold: int = 5,
+        cooldown: float | dt.timedelta = 60.0,
+        success_threshold: int = 1,
+        max_error_repeats: int | None = None,
+        vocabulary: str = "tasker",
+        *,
+        request_id: str | None = None,
+        conn: CallersConnection | None = None,
+    ) -> str:
+        """Give a tool a circuit breaker, or change its settings; returns its state (seeds 001 and 002).
+
+        Args:
+            tool: what steps name as their tool; their handler where they name none.
+            failure_threshold: so many failures in a row open it.
+            cooldown: seconds it stays open.
+            success_threshold: so many successful trials close it.
+            max_error_repeats: the same error repeated more often opens it; None: not looked at.
+            vocabulary: whose breaker lifecycle it follows.
+            request_id: makes the call safe to repeat.
+            conn: the caller's transaction.
+
+        Raises:
+            InvalidDefinition: settings that make no sense.
+        """
+        return self._one(
+            sql.CONFIGURE_BREAKER,
+            {
+                "tool": tool,
+                "failure_threshold": failure_threshold,
+                "cooldown": as_seconds(cooldown, "cooldown"),
+                "success_threshold": success_threshold,
+                "max_error_repeats": max_error_repeats,
+                "vocabulary": vocabulary,
+                "request_id": request_id,
+            },
+            conn,
+        )
+
+    def breaker_state(self, tool: str, *, conn: CallersConnection | None = None) -> str | None:
+        """Return the state of a tool's breaker; None when it has none."""
+        return self._one(sql.BREAKER_STATE, {"tool": tool}, conn)
+
+    def breaker_permit(
+        self, tool: str, lease: float | dt.timedelta = 60.0, *, conn: CallersConnection | None = None
+    ) -> BreakerPermit:
+        """Ask whether a tool may be called now, for callers that are no steps.
+
+        A half-open breaker allows exactly one trial, which must report with ``record_breaker_result`` and its
+        ``permit_uuid`` within ``lease`` seconds.
+
+        Raises:
+            NotFound: the tool has no breaker.
+        """
+        return self._one(sql.BREAKER_PERMIT, {"tool": tool, "lease": as_seconds(lease, "lease")}, conn)
+
+    def breaker_allows(self, tool: str, *, conn: CallersConnection | None = None) -> bool:
+        """Return True when a tool may be called now.
+
+        Raises:
+            CircuitOpen: it may not; ``detail["retry_at"]`` says when to ask again.
+            NotFound: the tool has no breaker.
+        """
+        return self._one(sql.BREAKER_ALLOWS, {"tool": tool}, conn)
+
+    def record_breaker_result(
+        self,
+        tool: str,
+        success: bool,
+        error: Any = None,
+        permit_uuid: UUID | str | None = None,
+        *,
+        request_id: str | None = None,
+        conn: CallersConnection | None = None,
+    ) -> str:
+        """Report how a call of a tool ended, for callers that are no steps; returns the state of its breaker."""
+        return self._one(
+            sql.RECORD_BREAKER_RESULT,
+            {
+                "tool": tool,
+                "success": success,
+                "error": None if error is None else dumps(error, "error"),
+                "permit_uuid": as_uuid(permit_uuid, "permit_uuid"),
+                "request_id": request_id,
+            },
+            conn,
+        )
+
+    def reset_breaker(
+        self,
+        tool: str,
+        reason: str,
+        requested_by: str,
+        *,
+        request_id: str | None = None,
+        conn: CallersConnection | None = None,
+    ) -> str:
+        """Close the breaker of a tool by hand (seed 001, Recovery 3); returns its state."""
+        return self._one(
+            sql.RESET_BREAKER,
+            {"tool": tool, "reason": reason, "requested_by": requested_by, "request_id": request_id},
             conn,
         )
 
@@ -943,6 +1299,39 @@ class Client:
     ) -> list[dict[str, Any]]:
         """Return what has not moved for longer than ``older_than`` though it could; one dict a finding."""
         return self._rows(sql.FIND_STUCK, {"older_than": as_seconds(older_than, "older_than")}, conn)
+
+    def recover(
+        self,
+        dry_run: bool = True,
+        task_uuid: UUID | str | None = None,
+        reason: str | None = None,
+        requested_by: str | None = None,
+        *,
+        conn: CallersConnection | None = None,
+    ) -> list[Recovery]:
+        """Find work that nothing would move any more, and mend it (seed 001, recovery procedures).
+
+        Args:
+            dry_run: only say what would be done.
+            task_uuid: look at this task only.
+            reason: why, kept in the log; needed unless it is a dry run.
+            requested_by: who asks; needed unless it is a dry run.
+            conn: the caller's transaction.
+        """
+        return self._rows(
+            sql.RECOVER,
+            {
+                "dry_run": dry_run,
+                "task_uuid": as_uuid(task_uuid, "task_uuid"),
+                "reason": reason,
+                "requested_by": requested_by,
+            },
+            conn,
+        )
+
+    def purge_expired(self, limit: int = 10000, *, conn: CallersConnection | None = None) -> int:
+        """Remove stored answers to request ids that are too old; returns how many. ``tick`` does it too."""
+        return self._one(sql.PURGE_EXPIRED, {"limit": limit}, conn)
 
 
 def _execute(conn: psycopg.Connection[Any], statement: sql.Statement[T], parameters: dict[str, Any] | None) -> list[T]:

@@ -32,11 +32,13 @@ from ._listener_async import AsyncListener
 from ._rows import (
     AllowedEvent,
     AuditRecord,
+    BreakerPermit,
     Change,
     ClaimedStep,
     DriveCounts,
     Explanation,
     Finding,
+    Recovery,
     StepOutcome,
     StepOverview,
     TaskOverview,
@@ -64,8 +66,11 @@ class AsyncClient:
     session) a call becomes part of the caller's transaction: it is neither committed nor repeated here, and an error
     leaves that transaction aborted, as any SQL error does.
 
+    ``request_id=`` makes a call safe to repeat, by anybody and for an hour: the same id with the same request gets the
+    answer of the first call, with another request it is refused (IdempotencyConflict).
+
     Without ``conn=`` each call is a transaction of its own. Serialization failures and deadlocks are repeated a few
-    times; after a lost connection only calls that may safely run twice are repeated.
+    times; after a lost connection only calls that may safely run twice (those with a ``request_id`` do) are repeated.
 
     Raises:
         PgtaskerError: every method raises the subclass of the function's SQLSTATE; see ``pgtasker.errors``.
@@ -189,7 +194,8 @@ class AsyncClient:
         self, statement: sql.Statement[T], parameters: dict[str, Any] | None, attempts: float
     ) -> list[T]:
         pool = await self._ready_pool()
-        backoff = Backoff(repeatable=statement.repeatable, attempts=attempts)
+        repeatable = statement.repeatable or (parameters or {}).get("request_id") is not None
+        backoff = Backoff(repeatable=repeatable, attempts=attempts)
         while True:
             lost = False
             try:
@@ -218,7 +224,7 @@ class AsyncClient:
     # ------------------------------------------------------------------------------------------------- definitions
 
     async def register_template(
-        self, template: Mapping[str, Any], *, conn: AsyncCallersConnection | None = None
+        self, template: Mapping[str, Any], *, request_id: str | None = None, conn: AsyncCallersConnection | None = None
     ) -> UUID:
         """Store a workflow template; the same content again gives the same UUID.
 
@@ -232,7 +238,9 @@ class AsyncClient:
             InvalidDefinition: with all problems at once: cycles, unknown dependencies, duplicates, bad limits, or a
                 version that exists with other content.
         """
-        return await self._one(sql.REGISTER_TEMPLATE, {"template": dumps(template, "template")}, conn)
+        return await self._one(
+            sql.REGISTER_TEMPLATE, {"template": dumps(template, "template"), "request_id": request_id}, conn
+        )
 
     async def define_vocabulary(
         self, definition: Mapping[str, Any], *, conn: AsyncCallersConnection | None = None
@@ -290,6 +298,7 @@ class AsyncClient:
         tags: Any = None,
         requested_by: str | None = None,
         start: bool = True,
+        request_id: str | None = None,
         conn: AsyncCallersConnection | None = None,
     ) -> UUID:
         """Create a task from a template, with all its steps, in one commit.
@@ -330,6 +339,7 @@ class AsyncClient:
                 "tags": dumps({} if tags is None else tags, "tags"),
                 "requested_by": requested_by,
                 "start": start,
+                "request_id": request_id,
             },
             conn,
         )
@@ -358,6 +368,7 @@ class AsyncClient:
         tags: Any = None,
         requested_by: str | None = None,
         start: bool = True,
+        request_id: str | None = None,
         conn: AsyncCallersConnection | None = None,
     ) -> UUID:
         """Create a task from a graph of its own: a template without a version, used once.
@@ -381,6 +392,7 @@ class AsyncClient:
                 "tags": dumps({} if tags is None else tags, "tags"),
                 "requested_by": requested_by,
                 "start": start,
+                "request_id": request_id,
             },
             conn,
         )
@@ -391,37 +403,67 @@ class AsyncClient:
         task_uuid: UUID | str,
         reason: str,
         requested_by: str,
+        request_id: str | None,
         conn: AsyncCallersConnection | None,
     ) -> str:
         return await self._one(
             statement,
-            {"task_uuid": as_uuid(task_uuid, "task_uuid"), "reason": reason, "requested_by": requested_by},
+            {
+                "task_uuid": as_uuid(task_uuid, "task_uuid"),
+                "reason": reason,
+                "requested_by": requested_by,
+                "request_id": request_id,
+            },
             conn,
         )
 
     async def cancel_task(
-        self, task_uuid: UUID | str, reason: str, requested_by: str, *, conn: AsyncCallersConnection | None = None
+        self,
+        task_uuid: UUID | str,
+        reason: str,
+        requested_by: str,
+        *,
+        request_id: str | None = None,
+        conn: AsyncCallersConnection | None = None,
     ) -> str:
         """Cancel a task and its open steps; returns the new state. Raises InvalidTransition for a finished task."""
-        return await self._task_by_hand(sql.CANCEL_TASK, task_uuid, reason, requested_by, conn)
+        return await self._task_by_hand(sql.CANCEL_TASK, task_uuid, reason, requested_by, request_id, conn)
 
     async def give_up_task(
-        self, task_uuid: UUID | str, reason: str, requested_by: str, *, conn: AsyncCallersConnection | None = None
+        self,
+        task_uuid: UUID | str,
+        reason: str,
+        requested_by: str,
+        *,
+        request_id: str | None = None,
+        conn: AsyncCallersConnection | None = None,
     ) -> str:
         """Let a blocked task end in failure; returns the new state."""
-        return await self._task_by_hand(sql.GIVE_UP_TASK, task_uuid, reason, requested_by, conn)
+        return await self._task_by_hand(sql.GIVE_UP_TASK, task_uuid, reason, requested_by, request_id, conn)
 
     async def resolve_task(
-        self, task_uuid: UUID | str, reason: str, requested_by: str, *, conn: AsyncCallersConnection | None = None
+        self,
+        task_uuid: UUID | str,
+        reason: str,
+        requested_by: str,
+        *,
+        request_id: str | None = None,
+        conn: AsyncCallersConnection | None = None,
     ) -> str:
         """Declare a blocked task settled by hand; returns the new state."""
-        return await self._task_by_hand(sql.RESOLVE_TASK, task_uuid, reason, requested_by, conn)
+        return await self._task_by_hand(sql.RESOLVE_TASK, task_uuid, reason, requested_by, request_id, conn)
 
     async def reset_task(
-        self, task_uuid: UUID | str, reason: str, requested_by: str, *, conn: AsyncCallersConnection | None = None
+        self,
+        task_uuid: UUID | str,
+        reason: str,
+        requested_by: str,
+        *,
+        request_id: str | None = None,
+        conn: AsyncCallersConnection | None = None,
     ) -> str:
         """Let a failed task begin anew; returns the new state."""
-        return await self._task_by_hand(sql.RESET_TASK, task_uuid, reason, requested_by, conn)
+        return await self._task_by_hand(sql.RESET_TASK, task_uuid, reason, requested_by, request_id, conn)
 
     async def transition_task(
         self,
@@ -430,6 +472,7 @@ class AsyncClient:
         processor_uuid: UUID | str | None = None,
         metadata: Any = None,
         *,
+        request_id: str | None = None,
         conn: AsyncCallersConnection | None = None,
     ) -> str:
         """Send an event to a task through the generic door (ownership and guards are checked); returns the new state.
@@ -444,6 +487,7 @@ class AsyncClient:
                 "event": event,
                 "processor_uuid": as_uuid(processor_uuid, "processor_uuid"),
                 "metadata": dumps({} if metadata is None else metadata, "metadata"),
+                "request_id": request_id,
             },
             conn,
         )
@@ -517,6 +561,7 @@ class AsyncClient:
         result: Any = None,
         execution_time_ms: int | None = None,
         *,
+        request_id: str | None = None,
         conn: AsyncCallersConnection | None = None,
     ) -> str:
         """Report that a claimed step was done; returns its new state.
@@ -533,6 +578,7 @@ class AsyncClient:
                 "claim_uuid": as_uuid(claim_uuid, "claim_uuid"),
                 "result": dumps(result, "result"),
                 "execution_time_ms": execution_time_ms,
+                "request_id": request_id,
             },
             conn,
         )
@@ -546,6 +592,7 @@ class AsyncClient:
         retry_after: float | dt.timedelta | None = None,
         execution_time_ms: int | None = None,
         *,
+        request_id: str | None = None,
         conn: AsyncCallersConnection | None = None,
     ) -> str:
         """Report that a claimed step failed; returns its new state. The engine decides on a retry.
@@ -562,6 +609,7 @@ class AsyncClient:
                 "category": category,
                 "retry_after": as_seconds(retry_after, "retry_after"),
                 "execution_time_ms": execution_time_ms,
+                "request_id": request_id,
             },
             conn,
         )
@@ -580,6 +628,68 @@ class AsyncClient:
             conn,
         )
 
+    async def save_checkpoint(
+        self,
+        step_uuid: UUID | str,
+        claim_uuid: UUID | str,
+        checkpoint: Any,
+        *,
+        conn: AsyncCallersConnection | None = None,
+    ) -> None:
+        """Keep partial output of a claimed step: its next attempt gets it, whatever ends this one (seed 002).
+
+        Args:
+            step_uuid: the step.
+            claim_uuid: the claim it is held under.
+            checkpoint: JSON data other than None; replaces what was saved before.
+            conn: the caller's transaction.
+
+        Raises:
+            StaleClaim: the claim was lost; nothing changed.
+        """
+        await self._one(
+            sql.SAVE_CHECKPOINT,
+            {
+                "step_uuid": as_uuid(step_uuid, "step_uuid"),
+                "claim_uuid": as_uuid(claim_uuid, "claim_uuid"),
+                "checkpoint": None if checkpoint is None else dumps(checkpoint, "checkpoint"),
+            },
+            conn,
+        )
+
+    async def report_validation(
+        self,
+        step_uuid: UUID | str,
+        claim_uuid: UUID | str,
+        passed: bool,
+        details: Any = None,
+        *,
+        conn: AsyncCallersConnection | None = None,
+    ) -> str:
+        """Report the acceptance checks of a step in a validating phase; returns its new state (seeds 000 and 002).
+
+        Args:
+            step_uuid: the step.
+            claim_uuid: the claim it is still held under.
+            passed: whether all checks passed; a failure is final, it is never retried.
+            details: JSON data kept in the log.
+            conn: the caller's transaction.
+
+        Raises:
+            StaleClaim: the claim was lost; nothing changed.
+            InvalidTransition: the step is not being validated.
+        """
+        return await self._one(
+            sql.REPORT_VALIDATION,
+            {
+                "step_uuid": as_uuid(step_uuid, "step_uuid"),
+                "claim_uuid": as_uuid(claim_uuid, "claim_uuid"),
+                "passed": passed,
+                "details": dumps({} if details is None else details, "details"),
+            },
+            conn,
+        )
+
     async def held_claims(self, worker_uuid: UUID | str, *, conn: AsyncCallersConnection | None = None) -> list[UUID]:
         """Return the steps that a worker still holds; one missing here was cancelled or lost its lease."""
         return await self._rows(sql.HELD_CLAIMS, {"worker_uuid": as_uuid(worker_uuid, "worker_uuid")}, conn)
@@ -590,37 +700,67 @@ class AsyncClient:
         step_uuid: UUID | str,
         reason: str,
         requested_by: str,
+        request_id: str | None,
         conn: AsyncCallersConnection | None,
     ) -> str:
         return await self._one(
             statement,
-            {"step_uuid": as_uuid(step_uuid, "step_uuid"), "reason": reason, "requested_by": requested_by},
+            {
+                "step_uuid": as_uuid(step_uuid, "step_uuid"),
+                "reason": reason,
+                "requested_by": requested_by,
+                "request_id": request_id,
+            },
             conn,
         )
 
     async def cancel_step(
-        self, step_uuid: UUID | str, reason: str, requested_by: str, *, conn: AsyncCallersConnection | None = None
+        self,
+        step_uuid: UUID | str,
+        reason: str,
+        requested_by: str,
+        *,
+        request_id: str | None = None,
+        conn: AsyncCallersConnection | None = None,
     ) -> str:
         """Cancel a step; returns its new state."""
-        return await self._step_by_hand(sql.CANCEL_STEP, step_uuid, reason, requested_by, conn)
+        return await self._step_by_hand(sql.CANCEL_STEP, step_uuid, reason, requested_by, request_id, conn)
 
     async def skip_step(
-        self, step_uuid: UUID | str, reason: str, requested_by: str, *, conn: AsyncCallersConnection | None = None
+        self,
+        step_uuid: UUID | str,
+        reason: str,
+        requested_by: str,
+        *,
+        request_id: str | None = None,
+        conn: AsyncCallersConnection | None = None,
     ) -> str:
         """Skip a step; returns its new state."""
-        return await self._step_by_hand(sql.SKIP_STEP, step_uuid, reason, requested_by, conn)
+        return await self._step_by_hand(sql.SKIP_STEP, step_uuid, reason, requested_by, request_id, conn)
 
     async def retry_step(
-        self, step_uuid: UUID | str, reason: str, requested_by: str, *, conn: AsyncCallersConnection | None = None
+        self,
+        step_uuid: UUID | str,
+        reason: str,
+        requested_by: str,
+        *,
+        request_id: str | None = None,
+        conn: AsyncCallersConnection | None = None,
     ) -> str:
         """Let a failed step try again now; returns its new state."""
-        return await self._step_by_hand(sql.RETRY_STEP, step_uuid, reason, requested_by, conn)
+        return await self._step_by_hand(sql.RETRY_STEP, step_uuid, reason, requested_by, request_id, conn)
 
     async def reset_step(
-        self, step_uuid: UUID | str, reason: str, requested_by: str, *, conn: AsyncCallersConnection | None = None
+        self,
+        step_uuid: UUID | str,
+        reason: str,
+        requested_by: str,
+        *,
+        request_id: str | None = None,
+        conn: AsyncCallersConnection | None = None,
     ) -> str:
         """Let a failed step begin anew with all its attempts; returns its new state."""
-        return await self._step_by_hand(sql.RESET_STEP, step_uuid, reason, requested_by, conn)
+        return await self._step_by_hand(sql.RESET_STEP, step_uuid, reason, requested_by, request_id, conn)
 
     async def resolve_step(
         self,
@@ -629,6 +769,7 @@ class AsyncClient:
         requested_by: str,
         result: Any = None,
         *,
+        request_id: str | None = None,
         conn: AsyncCallersConnection | None = None,
     ) -> str:
         """Declare a failed step settled by hand, with the result its dependents shall see; returns its new state."""
@@ -639,12 +780,19 @@ class AsyncClient:
                 "reason": reason,
                 "requested_by": requested_by,
                 "result": None if result is None else dumps(result, "result"),
+                "request_id": request_id,
             },
             conn,
         )
 
     async def transition_step(
-        self, step_uuid: UUID | str, event: str, metadata: Any = None, *, conn: AsyncCallersConnection | None = None
+        self,
+        step_uuid: UUID | str,
+        event: str,
+        metadata: Any = None,
+        *,
+        request_id: str | None = None,
+        conn: AsyncCallersConnection | None = None,
     ) -> str:
         """Send an event to a step through the generic door; returns its new state.
 
@@ -657,6 +805,7 @@ class AsyncClient:
                 "step_uuid": as_uuid(step_uuid, "step_uuid"),
                 "event": event,
                 "metadata": dumps({} if metadata is None else metadata, "metadata"),
+                "request_id": request_id,
             },
             conn,
         )
@@ -683,13 +832,28 @@ class AsyncClient:
         self,
         name: str,
         capabilities: Sequence[str] = (),
-        max_concurrent: int = 1,
+        max_concurrent: int = 1000,
         vocabulary: str = "tasker",
         namespaces: Sequence[str] | None = None,
+        heartbeat_interval: float | dt.timedelta = 10.0,
+        max_missed_heartbeats: int = 3,
         *,
+        request_id: str | None = None,
         conn: AsyncCallersConnection | None = None,
     ) -> UUID:
-        """Make a worker known; returns the UUID it claims with."""
+        """Make a worker known; returns the UUID it claims with.
+
+        Args:
+            name: shown to people.
+            capabilities: what it can do; steps that require more are never handed to it.
+            max_concurrent: most steps it holds at once.
+            vocabulary: whose worker lifecycle it follows.
+            namespaces: whose steps it works for; None: all.
+            heartbeat_interval: seconds between its signs of life.
+            max_missed_heartbeats: so many missed ones make a busy worker lose what it holds.
+            request_id: makes the call safe to repeat.
+            conn: the caller's transaction.
+        """
         return await self._one(
             sql.REGISTER_WORKER,
             {
@@ -698,21 +862,103 @@ class AsyncClient:
                 "max_concurrent": max_concurrent,
                 "vocabulary": vocabulary,
                 "namespaces": None if namespaces is None else list(namespaces),
+                "heartbeat_interval": as_seconds(heartbeat_interval, "heartbeat_interval"),
+                "max_missed_heartbeats": max_missed_heartbeats,
+                "request_id": request_id,
             },
             conn,
         )
 
     async def worker_heartbeat(self, worker_uuid: UUID | str, *, conn: AsyncCallersConnection | None = None) -> str:
-        """Tell that a worker lives; returns its state."""
+        """Tell that a worker lives; returns its state. One that was given up and comes back is idle again."""
         return await self._one(sql.WORKER_HEARTBEAT, {"worker_uuid": as_uuid(worker_uuid, "worker_uuid")}, conn)
 
     async def shutdown_worker(
-        self, worker_uuid: UUID | str, reason: str | None = None, *, conn: AsyncCallersConnection | None = None
+        self,
+        worker_uuid: UUID | str,
+        reason: str | None = None,
+        *,
+        request_id: str | None = None,
+        conn: AsyncCallersConnection | None = None,
     ) -> str:
-        """Take a worker out of service; returns its state."""
+        """Take a worker out of service; returns its state. It ends when it holds nothing any more."""
         return await self._one(
-            sql.SHUTDOWN_WORKER, {"worker_uuid": as_uuid(worker_uuid, "worker_uuid"), "reason": reason}, conn
+            sql.SHUTDOWN_WORKER,
+            {"worker_uuid": as_uuid(worker_uuid, "worker_uuid"), "reason": reason, "request_id": request_id},
+            conn,
         )
+
+    async def worker_state(self, worker_uuid: UUID | str, *, conn: AsyncCallersConnection | None = None) -> str | None:
+        """Return a worker's state; None when there is no such worker."""
+        return await self._one(sql.WORKER_STATE, {"worker_uuid": as_uuid(worker_uuid, "worker_uuid")}, conn)
+
+    async def _worker_by_hand(
+        self,
+        statement: sql.Statement[str],
+        worker_uuid: UUID | str,
+        reason: str,
+        requested_by: str,
+        request_id: str | None,
+        conn: AsyncCallersConnection | None,
+    ) -> str:
+        return await self._one(
+            statement,
+            {
+                "worker_uuid": as_uuid(worker_uuid, "worker_uuid"),
+                "reason": reason,
+                "requested_by": requested_by,
+                "request_id": request_id,
+            },
+            conn,
+        )
+
+    async def start_worker(
+        self,
+        worker_uuid: UUID | str,
+        reason: str,
+        requested_by: str,
+        *,
+        request_id: str | None = None,
+        conn: AsyncCallersConnection | None = None,
+    ) -> str:
+        """Start a supervised worker by hand (seed 003); returns its state."""
+        return await self._worker_by_hand(sql.START_WORKER, worker_uuid, reason, requested_by, request_id, conn)
+
+    async def pause_worker(
+        self,
+        worker_uuid: UUID | str,
+        reason: str,
+        requested_by: str,
+        *,
+        request_id: str | None = None,
+        conn: AsyncCallersConnection | None = None,
+    ) -> str:
+        """Suspend a worker: it claims nothing until it is resumed (seed 003); returns its state."""
+        return await self._worker_by_hand(sql.PAUSE_WORKER, worker_uuid, reason, requested_by, request_id, conn)
+
+    async def resume_worker(
+        self,
+        worker_uuid: UUID | str,
+        reason: str,
+        requested_by: str,
+        *,
+        request_id: str | None = None,
+        conn: AsyncCallersConnection | None = None,
+    ) -> str:
+        """Let a suspended worker go on (seed 003); returns its state."""
+        return await self._worker_by_hand(sql.RESUME_WORKER, worker_uuid, reason, requested_by, request_id, conn)
+
+    async def terminate_worker(
+        self,
+        worker_uuid: UUID | str,
+        reason: str,
+        requested_by: str,
+        *,
+        request_id: str | None = None,
+        conn: AsyncCallersConnection | None = None,
+    ) -> str:
+        """Stop a worker by force: its claims end, its late reports are refused (seed 003); returns its state."""
+        return await self._worker_by_hand(sql.TERMINATE_WORKER, worker_uuid, reason, requested_by, request_id, conn)
 
     async def register_processor(
         self, name: str, lease: float | dt.timedelta = 30.0, *, conn: AsyncCallersConnection | None = None
@@ -731,6 +977,114 @@ class AsyncClient:
         return await self._one(
             sql.PROCESSOR_HEARTBEAT,
             {"processor_uuid": as_uuid(processor_uuid, "processor_uuid"), "lease": as_seconds(lease, "lease")},
+            conn,
+        )
+
+    # ---------------------------------------------------------------------------------------------------- breakers
+
+    async def configure_breaker(
+        self,
+        tool: str,
+        failure_threshold: int = 5,
+        cooldown: float | dt.timedelta = 60.0,
+        success_threshold: int = 1,
+        max_error_repeats: int | None = None,
+        vocabulary: str = "tasker",
+        *,
+        request_id: str | None = None,
+        conn: AsyncCallersConnection | None = None,
+    ) -> str:
+        """Give a tool a circuit breaker, or change its settings; returns its state (seeds 001 and 002).
+
+        Args:
+            tool: what steps name as their tool; their handler where they name none.
+            failure_threshold: so many failures in a row open it.
+            cooldown: seconds it stays open.
+            success_threshold: so many successful trials close it.
+            max_error_repeats: the same error repeated more often opens it; None: not looked at.
+            vocabulary: whose breaker lifecycle it follows.
+            request_id: makes the call safe to repeat.
+            conn: the caller's transaction.
+
+        Raises:
+            InvalidDefinition: settings that make no sense.
+        """
+        return await self._one(
+            sql.CONFIGURE_BREAKER,
+            {
+                "tool": tool,
+                "failure_threshold": failure_threshold,
+                "cooldown": as_seconds(cooldown, "cooldown"),
+                "success_threshold": success_threshold,
+                "max_error_repeats": max_error_repeats,
+                "vocabulary": vocabulary,
+                "request_id": request_id,
+            },
+            conn,
+        )
+
+    async def breaker_state(self, tool: str, *, conn: AsyncCallersConnection | None = None) -> str | None:
+        """Return the state of a tool's breaker; None when it has none."""
+        return await self._one(sql.BREAKER_STATE, {"tool": tool}, conn)
+
+    async def breaker_permit(
+        self, tool: str, lease: float | dt.timedelta = 60.0, *, conn: AsyncCallersConnection | None = None
+    ) -> BreakerPermit:
+        """Ask whether a tool may be called now, for callers that are no steps.
+
+        A half-open breaker allows exactly one trial, which must report with ``record_breaker_result`` and its
+        ``permit_uuid`` within ``lease`` seconds.
+
+        Raises:
+            NotFound: the tool has no breaker.
+        """
+        return await self._one(sql.BREAKER_PERMIT, {"tool": tool, "lease": as_seconds(lease, "lease")}, conn)
+
+    async def breaker_allows(self, tool: str, *, conn: AsyncCallersConnection | None = None) -> bool:
+        """Return True when a tool may be called now.
+
+        Raises:
+            CircuitOpen: it may not; ``detail["retry_at"]`` says when to ask again.
+            NotFound: the tool has no breaker.
+        """
+        return await self._one(sql.BREAKER_ALLOWS, {"tool": tool}, conn)
+
+    async def record_breaker_result(
+        self,
+        tool: str,
+        success: bool,
+        error: Any = None,
+        permit_uuid: UUID | str | None = None,
+        *,
+        request_id: str | None = None,
+        conn: AsyncCallersConnection | None = None,
+    ) -> str:
+        """Report how a call of a tool ended, for callers that are no steps; returns the state of its breaker."""
+        return await self._one(
+            sql.RECORD_BREAKER_RESULT,
+            {
+                "tool": tool,
+                "success": success,
+                "error": None if error is None else dumps(error, "error"),
+                "permit_uuid": as_uuid(permit_uuid, "permit_uuid"),
+                "request_id": request_id,
+            },
+            conn,
+        )
+
+    async def reset_breaker(
+        self,
+        tool: str,
+        reason: str,
+        requested_by: str,
+        *,
+        request_id: str | None = None,
+        conn: AsyncCallersConnection | None = None,
+    ) -> str:
+        """Close the breaker of a tool by hand (seed 001, Recovery 3); returns its state."""
+        return await self._one(
+            sql.RESET_BREAKER,
+            {"tool": tool, "reason": reason, "requested_by": requested_by, "request_id": request_id},
             conn,
         )
 
@@ -953,6 +1307,39 @@ class AsyncClient:
     ) -> list[dict[str, Any]]:
         """Return what has not moved for longer than ``older_than`` though it could; one dict a finding."""
         return await self._rows(sql.FIND_STUCK, {"older_than": as_seconds(older_than, "older_than")}, conn)
+
+    async def recover(
+        self,
+        dry_run: bool = True,
+        task_uuid: UUID | str | None = None,
+        reason: str | None = None,
+        requested_by: str | None = None,
+        *,
+        conn: AsyncCallersConnection | None = None,
+    ) -> list[Recovery]:
+        """Find work that nothing would move any more, and mend it (seed 001, recovery procedures).
+
+        Args:
+            dry_run: only say what would be done.
+            task_uuid: look at this task only.
+            reason: why, kept in the log; needed unless it is a dry run.
+            requested_by: who asks; needed unless it is a dry run.
+            conn: the caller's transaction.
+        """
+        return await self._rows(
+            sql.RECOVER,
+            {
+                "dry_run": dry_run,
+                "task_uuid": as_uuid(task_uuid, "task_uuid"),
+                "reason": reason,
+                "requested_by": requested_by,
+            },
+            conn,
+        )
+
+    async def purge_expired(self, limit: int = 10000, *, conn: AsyncCallersConnection | None = None) -> int:
+        """Remove stored answers to request ids that are too old; returns how many. ``tick`` does it too."""
+        return await self._one(sql.PURGE_EXPIRED, {"limit": limit}, conn)
 
 
 async def _execute(

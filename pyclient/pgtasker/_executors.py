@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
     from uuid import UUID
 
+    from ._errands import Errands
     from ._statements import RawClaim
 
     Handler = Callable[[StepContext], Any]
@@ -56,12 +57,14 @@ class ThreadExecutor:
         size: most threads.
         loop: the loop on whose thread reports are delivered.
         deliver: gets each claim with its report.
+        errands: saves the handlers' checkpoints.
     """
 
-    def __init__(self, size: int, loop: asyncio.AbstractEventLoop, deliver: Deliver) -> None:
+    def __init__(self, size: int, loop: asyncio.AbstractEventLoop, deliver: Deliver, errands: Errands) -> None:
         self._size = size
         self._loop = loop
         self._deliver = deliver
+        self._errands = errands
         self._jobs: queue.SimpleQueue[tuple[Handler, RawClaim, threading.Event, dt.datetime | None] | None] = (
             queue.SimpleQueue()
         )
@@ -92,7 +95,7 @@ class ThreadExecutor:
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:
             handler, claim, cancelled, deadline = job
-            self._done.append((claim, run_handler(handler, claim, cancelled, deadline)))
+            self._done.append((claim, run_handler(handler, claim, cancelled, deadline, self._errands)))
             # The flag is lowered before the list is emptied, so a report that finds it raised is certain to be seen.
             if not self._delivery_due:
                 self._delivery_due = True
@@ -129,11 +132,13 @@ class _SharedFlag:
 
 
 _flags_of_process: Any = None
+_errands_of_process: Any = None
 
 
-def _begin_process(flags: Any, lifeline: Connection) -> None:
-    global _flags_of_process
+def _begin_process(flags: Any, lifeline: Connection, errands: Errands) -> None:
+    global _flags_of_process, _errands_of_process
     _flags_of_process = flags
+    _errands_of_process = errands
     # A signal for the whole group (Ctrl-C, systemd) is the worker's to answer: it lets its handlers finish.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -147,7 +152,7 @@ def _end_with(lifeline: Connection) -> None:
 
 
 def _run_in_process(handler: Handler, claim: RawClaim, slot: int, deadline: dt.datetime | None) -> Report:
-    return run_handler(handler, claim, _SharedFlag(_flags_of_process, slot), deadline)
+    return run_handler(handler, claim, _SharedFlag(_flags_of_process, slot), deadline, _errands_of_process)
 
 
 class ProcessExecutor:
@@ -159,12 +164,14 @@ class ProcessExecutor:
         size: most processes.
         loop: the loop on whose thread reports are delivered.
         deliver: gets each claim with its report.
+        errands: saves the handlers' checkpoints.
     """
 
-    def __init__(self, size: int, loop: asyncio.AbstractEventLoop, deliver: Deliver) -> None:
+    def __init__(self, size: int, loop: asyncio.AbstractEventLoop, deliver: Deliver, errands: Errands) -> None:
         self._size = size
         self._loop = loop
         self._deliver = deliver
+        self._errands = errands
         self._processes = multiprocessing.get_context("spawn")
         self._waiting: deque[tuple[Handler, RawClaim, threading.Event, dt.datetime | None]] = deque()
         self._slots: dict[tuple[UUID, UUID], int] = {}
@@ -175,7 +182,10 @@ class ProcessExecutor:
         self._flags = self._processes.RawArray("b", self._size)
         far_end, self._lifeline = self._processes.Pipe(duplex=False)
         self._pool = concurrent.futures.ProcessPoolExecutor(
-            self._size, mp_context=self._processes, initializer=_begin_process, initargs=(self._flags, far_end)
+            self._size,
+            mp_context=self._processes,
+            initializer=_begin_process,
+            initargs=(self._flags, far_end, self._errands),
         )
 
     def submit(

@@ -68,7 +68,7 @@ class AsyncListener:
 
         Args:
             timeout: seconds.
-            matching: pass over notifications whose payload it does not accept.
+            matching: called with each payload; notifications that it does not accept are passed over.
 
         Returns:
             True when there is reason to look now: something came, or the connection was made anew and something may
@@ -91,7 +91,8 @@ class AsyncListener:
                     logger.debug("the listening connection was lost: %s", error)
                     await self.close()
                     continue
-                if any(matching is None or matching(n.payload) for n in received):
+                # Each is looked at: what is passed over here is gone.
+                if any([matching is None or matching(n.payload) for n in received]):
                     return True
             if time.monotonic() >= deadline:
                 return False

@@ -12,12 +12,14 @@ from uuid import UUID
 __all__ = [
     "AllowedEvent",
     "AuditRecord",
+    "BreakerPermit",
     "Change",
     "ClaimedStep",
     "DriveCounts",
     "Explanation",
     "Finding",
     "Reason",
+    "Recovery",
     "StepOutcome",
     "StepOverview",
     "TaskOverview",
@@ -107,7 +109,7 @@ class ClaimedStep:
     """A step that the calling worker may run until ``lease_expires_at``.
 
     ``inputs`` holds the results of the step's dependencies by their names; ``claim_uuid`` is the fence every report
-    must carry.
+    must carry. ``acceptance`` are the checks the result must pass, ``checkpoint`` what an earlier attempt saved.
     """
 
     workflow_step_uuid: UUID
@@ -125,6 +127,9 @@ class ClaimedStep:
     context: Any
     inputs: dict[str, Any]
     correlation_id: UUID | None
+    tool: str
+    acceptance: list[Any]
+    checkpoint: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +206,27 @@ class Finding:
     entity_uuid: UUID | None
     detail: Any
     proposed_call: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """One thing that ``recover`` found and what it does about it; ``done`` is False for a dry run."""
+
+    problem: str
+    entity_kind: str
+    entity_uuid: UUID
+    action: str
+    done: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerPermit:
+    """The answer of ``breaker_permit``: where it is not ``allowed``, ``retry_at`` says when to ask again."""
+
+    allowed: bool
+    permit_uuid: UUID | None
+    state: str
+    retry_at: dt.datetime | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,9 @@ def _records(function: str, parameters: dict[str, str]) -> Statement[dict[str, A
 
 # ----------------------------------------------------------------------------------------------------- definitions
 
-REGISTER_TEMPLATE = _scalar("register_template", UUID, {"template": "jsonb"}, repeatable=True)
+_REQUEST = {"request_id": "text"}
+
+REGISTER_TEMPLATE = _scalar("register_template", UUID, {"template": "jsonb", **_REQUEST}, repeatable=True)
 DEFINE_VOCABULARY = _scalar("define_vocabulary", str, {"definition": "jsonb"}, repeatable=True)
 ENSURE_NAMESPACE = _scalar("ensure_namespace", str, {"namespace": "text", "description": "text"}, repeatable=True)
 SET_NAMESPACE_NOTIFICATIONS: Statement[str] = _scalar(
@@ -105,8 +107,9 @@ _TASK_OPTIONS = {
     "tags": "jsonb",
     "requested_by": "text",
     "start": "boolean",
+    **_REQUEST,
 }
-_BY_HAND = {"reason": "text", "requested_by": "text"}
+_BY_HAND = {"reason": "text", "requested_by": "text", **_REQUEST}
 
 CREATE_TASK = _scalar("create_task", UUID, {"name": "text", "context": "jsonb", "version": "text", **_TASK_OPTIONS})
 CREATE_TASK_ONCE = dataclasses.replace(CREATE_TASK, repeatable=True)
@@ -121,7 +124,9 @@ GIVE_UP_TASK = _scalar("give_up_task", str, {"task_uuid": "uuid", **_BY_HAND})
 RESOLVE_TASK = _scalar("resolve_task", str, {"task_uuid": "uuid", **_BY_HAND})
 RESET_TASK = _scalar("reset_task", str, {"task_uuid": "uuid", **_BY_HAND})
 TRANSITION_TASK = _scalar(
-    "transition_task", str, {"task_uuid": "uuid", "event": "text", "processor_uuid": "uuid", "metadata": "jsonb"}
+    "transition_task",
+    str,
+    {"task_uuid": "uuid", "event": "text", "processor_uuid": "uuid", "metadata": "jsonb", **_REQUEST},
 )
 TRANSITION_WITH_OWNERSHIP = _scalar(
     "transition_with_ownership",
@@ -140,7 +145,7 @@ COMPLETE_STEPS = _set(
 COMPLETE_STEP = _scalar(
     "complete_step",
     str,
-    {"step_uuid": "uuid", "claim_uuid": "uuid", "result": "jsonb", "execution_time_ms": "bigint"},
+    {"step_uuid": "uuid", "claim_uuid": "uuid", "result": "jsonb", "execution_time_ms": "bigint", **_REQUEST},
 )
 FAIL_STEP = _scalar(
     "fail_step",
@@ -152,7 +157,14 @@ FAIL_STEP = _scalar(
         "category": "text",
         "retry_after": "interval",
         "execution_time_ms": "bigint",
+        **_REQUEST,
     },
+)
+SAVE_CHECKPOINT: Statement[str] = _scalar(
+    "save_checkpoint", str, {"step_uuid": "uuid", "claim_uuid": "uuid", "checkpoint": "jsonb"}, repeatable=True
+)
+REPORT_VALIDATION = _scalar(
+    "report_validation", str, {"step_uuid": "uuid", "claim_uuid": "uuid", "passed": "boolean", "details": "jsonb"}
 )
 EXTEND_LEASES = _scalar("extend_leases", int, {"worker_uuid": "uuid", "lease": "interval"}, repeatable=True)
 HELD_CLAIMS = _scalar("held_claims", UUID, {"worker_uuid": "uuid"}, repeatable=True)
@@ -161,7 +173,9 @@ SKIP_STEP = _scalar("skip_step", str, {"step_uuid": "uuid", **_BY_HAND})
 RETRY_STEP = _scalar("retry_step", str, {"step_uuid": "uuid", **_BY_HAND})
 RESET_STEP = _scalar("reset_step", str, {"step_uuid": "uuid", **_BY_HAND})
 RESOLVE_STEP = _scalar("resolve_step", str, {"step_uuid": "uuid", **_BY_HAND, "result": "jsonb"})
-TRANSITION_STEP = _scalar("transition_step", str, {"step_uuid": "uuid", "event": "text", "metadata": "jsonb"})
+TRANSITION_STEP = _scalar(
+    "transition_step", str, {"step_uuid": "uuid", "event": "text", "metadata": "jsonb", **_REQUEST}
+)
 
 # -------------------------------------------------------------------------------------- drive, workers, processors
 
@@ -182,14 +196,54 @@ REGISTER_WORKER = _scalar(
         "max_concurrent": "int",
         "vocabulary": "text",
         "namespaces": "text[]",
+        "heartbeat_interval": "interval",
+        "max_missed_heartbeats": "int",
+        **_REQUEST,
     },
 )
 WORKER_HEARTBEAT = _scalar("worker_heartbeat", str, {"worker_uuid": "uuid"}, repeatable=True)
-SHUTDOWN_WORKER = _scalar("shutdown_worker", str, {"worker_uuid": "uuid", "reason": "text"})
+SHUTDOWN_WORKER = _scalar("shutdown_worker", str, {"worker_uuid": "uuid", "reason": "text", **_REQUEST})
+WORKER_STATE: Statement[str | None] = Statement(
+    b"SELECT tasker.worker_state(%(worker_uuid)s::uuid)", scalar_row, repeatable=True
+)
+START_WORKER = _scalar("start_worker", str, {"worker_uuid": "uuid", **_BY_HAND})
+PAUSE_WORKER = _scalar("pause_worker", str, {"worker_uuid": "uuid", **_BY_HAND})
+RESUME_WORKER = _scalar("resume_worker", str, {"worker_uuid": "uuid", **_BY_HAND})
+TERMINATE_WORKER = _scalar("terminate_worker", str, {"worker_uuid": "uuid", **_BY_HAND})
 REGISTER_PROCESSOR = _scalar("register_processor", UUID, {"name": "text", "lease": "interval"})
 PROCESSOR_HEARTBEAT = _scalar(
     "processor_heartbeat", dt.datetime, {"processor_uuid": "uuid", "lease": "interval"}, repeatable=True
 )
+
+# -------------------------------------------------------------------------------------------------------- breakers
+
+CONFIGURE_BREAKER = _scalar(
+    "configure_breaker",
+    str,
+    {
+        "tool": "text",
+        "failure_threshold": "int",
+        "cooldown": "interval",
+        "success_threshold": "int",
+        "max_error_repeats": "int",
+        "vocabulary": "text",
+        **_REQUEST,
+    },
+    repeatable=True,
+)
+BREAKER_STATE: Statement[str | None] = Statement(
+    b"SELECT tasker.breaker_state(%(tool)s::text)", scalar_row, repeatable=True
+)
+BREAKER_PERMIT = _set(
+    "breaker_permit", rows.BreakerPermit, _columns(rows.BreakerPermit), {"tool": "text", "lease": "interval"}
+)
+BREAKER_ALLOWS = _scalar("breaker_allows", bool, {"tool": "text"})
+RECORD_BREAKER_RESULT = _scalar(
+    "record_breaker_result",
+    str,
+    {"tool": "text", "success": "boolean", "error": "jsonb", "permit_uuid": "uuid", **_REQUEST},
+)
+RESET_BREAKER = _scalar("reset_breaker", str, {"tool": "text", **_BY_HAND})
 
 # ------------------------------------------------------------------------------------------------------------ read
 
@@ -256,6 +310,13 @@ CHECK_CONSISTENCY = _set(
     "check_consistency", rows.Finding, _columns(rows.Finding), {"task_uuid": "uuid"}, repeatable=True
 )
 FIND_STUCK = _records("find_stuck", {"older_than": "interval"})
+RECOVER = _set(
+    "recover",
+    rows.Recovery,
+    _columns(rows.Recovery),
+    {"dry_run": "boolean", "task_uuid": "uuid", "reason": "text", "requested_by": "text"},
+)
+PURGE_EXPIRED = _scalar("purge_expired", int, {"limit": "int"}, repeatable=True)
 
 # ---------------------------------------------------------------------------------------------------------- worker
 
@@ -281,6 +342,9 @@ class RawClaim:
     arguments: str | None
     context: str | None
     inputs: str | None
+    tool: str
+    acceptance: str | None
+    checkpoint: str | None
 
     @property
     def key(self) -> tuple[UUID, UUID]:
@@ -288,7 +352,7 @@ class RawClaim:
         return self.workflow_step_uuid, self.claim_uuid
 
 
-_JSON_AS_TEXT = {"arguments", "context", "inputs"}
+_JSON_AS_TEXT = {"arguments", "context", "inputs", "acceptance", "checkpoint"}
 
 CLAIM_RAW = _set(
     "claim_steps",
@@ -307,7 +371,7 @@ TICK_DELAY: Statement[tuple[rows.TickCounts, float | None]] = _set(
 
 # Claims whose answer was lost with the connection: held here by name, known to nobody.
 UNKNOWN_CLAIMS: Statement[tuple[UUID, UUID]] = Statement(
-    b"SELECT workflow_step_uuid, claim_uuid FROM tasker.step_overview"
+    b"SELECT workflow_step_uuid, claim_uuid FROM tasker.workflow_steps"
     b" WHERE workflow_step_uuid = ANY (%(step_uuids)s::uuid[]) AND worker_uuid = %(worker_uuid)s::uuid"
     b" AND claim_uuid IS NOT NULL",
     tuple_row,
@@ -316,6 +380,21 @@ UNKNOWN_CLAIMS: Statement[tuple[UUID, UUID]] = Statement(
 TASKS_BY_UUID = Statement(
     f"SELECT {_TASK_COLUMNS} FROM tasker.task_overview WHERE task_uuid = ANY (%(task_uuids)s::uuid[])".encode(),
     args_row(rows.TaskOverview),
+    repeatable=True,
+)
+
+# The states a worker of a vocabulary can end in, as its rules say.
+WORKER_END_STATES = Statement(
+    b"SELECT s.state FROM tasker.vocabularies v JOIN tasker.lifecycle_states s ON s.lifecycle = v.worker_lifecycle"
+    b" WHERE v.vocabulary = %(vocabulary)s::text AND s.is_terminal",
+    scalar_row,
+    repeatable=True,
+)
+# Whether the lifecycle of a step has a phase of its own for its acceptance checks.
+VALIDATES_AFTER_REPORT = Statement(
+    b"SELECT EXISTS (SELECT FROM tasker.workflow_steps w JOIN tasker.lifecycle_states s ON s.lifecycle = w.lifecycle"
+    b" WHERE w.workflow_step_uuid = %(step_uuid)s::uuid AND s.phase = 'validating')",
+    scalar_row,
     repeatable=True,
 )
 

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import json
 import time
 import traceback
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
 
+from ._errands import in_thread
 from ._json import dumps, printable
 from .errors import InvalidValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ._errands import Errands
     from ._statements import RawClaim
 
 __all__ = ["CancelSignal", "PermanentError", "RetryAfter", "StepContext", "TransientError"]
@@ -28,7 +31,10 @@ _PASSING = frozenset({"40001", "40P01", "55P03", "57014", "57P01", "57P02", "57P
 
 
 class PermanentError(Exception):
-    """Raise it from a handler when another attempt cannot help: the step fails for good."""
+    """Raise it from a handler when another attempt cannot help: the step fails for good.
+
+    An exception with an attribute ``details``, JSON data, has it stored with its message; so has any other.
+    """
 
 
 class TransientError(Exception):
@@ -82,7 +88,10 @@ class StepContext:
         correlation_id: carry it into what the handler calls.
         cancelled: set when the step was cancelled, timed out or lost its lease; the result will not be wanted any more.
             Long sync handlers should look at it; async handlers are cancelled besides.
-        deadline: when the step's timeout is over (aware, by this machine's clock), or None.
+        deadline: when the step's time is over (aware, by this machine's clock), or None. It is a moment before the
+            server's, so that partial output can still be saved.
+        tool: the tool the step uses, whose circuit breaker may hold it back.
+        checkpoint: what an earlier attempt saved, or None.
     """
 
     step_uuid: UUID
@@ -99,6 +108,32 @@ class StepContext:
     correlation_id: UUID | None
     cancelled: CancelSignal
     deadline: dt.datetime | None
+    tool: str = ""
+    checkpoint: Any = None
+    _keep: Callable[[str], None] | None = field(default=None, repr=False, compare=False)
+
+    def save_checkpoint(self, value: Any) -> None:
+        """Save partial output: the next attempt finds it in ``checkpoint``, whatever ends this one (seed 002).
+
+        Blocks until it is stored; async handlers await ``save_checkpoint_async``. A context that was made by hand, in
+        a test, saves nowhere.
+
+        Args:
+            value: JSON data other than None; replaces what was saved before.
+
+        Raises:
+            StaleClaim: the step was taken away; stop working on it.
+            InvalidValue: not JSON, or None.
+        """
+        if value is None:
+            raise InvalidValue.of("a checkpoint must not be None", [("checkpoint", "None")])
+        text = dumps(value, "checkpoint")
+        if self._keep is not None:
+            self._keep(text)
+
+    async def save_checkpoint_async(self, value: Any) -> None:
+        """Do the same as ``save_checkpoint`` without holding up the event loop."""
+        await in_thread(self.save_checkpoint, value)
 
     def seconds_left(self) -> float | None:
         """Return the seconds until the deadline (negative afterwards), or None without one."""
@@ -111,22 +146,38 @@ class StepContext:
 class Report:
     """One result on its way to ``complete_steps``.
 
-    ``key`` is (step, claim), ``text`` the JSON object, ready to be joined with others.
+    ``key`` is (step, claim), ``text`` the JSON object, ready to be joined with others, ``result`` the JSON text of a
+    success.
     """
 
     key: tuple[UUID, UUID]
     success: bool
     text: str
     seconds: float
+    result: str = "null"
+
+
+def seconds_allowed(claim: RawClaim) -> float | None:
+    """Return how long the handler of a step claimed just now may run.
+
+    The server's timeout counts from the claim and decides. Here time is over a little earlier, a twentieth and at most
+    a second, so that what was done so far can still be saved under the claim.
+    """
+    if claim.timeout is None:
+        return None
+    seconds = claim.timeout.total_seconds()
+    return seconds - min(1.0, seconds / 20)
 
 
 def deadline_of(claim: RawClaim) -> dt.datetime | None:
-    """Return when a step claimed just now runs into its timeout."""
-    return None if claim.timeout is None else dt.datetime.now(dt.UTC) + claim.timeout
+    """Return when the handler of a step claimed just now must have ended."""
+    seconds = seconds_allowed(claim)
+    return None if seconds is None else dt.datetime.now(dt.UTC) + dt.timedelta(seconds=seconds)
 
 
-def context_of(claim: RawClaim, cancelled: CancelSignal, deadline: dt.datetime | None) -> StepContext:
+def context_of(claim: RawClaim, cancelled: CancelSignal, deadline: dt.datetime | None, errands: Errands) -> StepContext:
     """Return the handler's view of a claim. Raises ValueError when its JSON cannot be decoded."""
+    key = claim.key
     return StepContext(
         step_uuid=claim.workflow_step_uuid,
         task_uuid=claim.task_uuid,
@@ -142,16 +193,25 @@ def context_of(claim: RawClaim, cancelled: CancelSignal, deadline: dt.datetime |
         correlation_id=claim.correlation_id,
         cancelled=cancelled,
         deadline=deadline,
+        tool=claim.tool,
+        checkpoint=json.loads(claim.checkpoint or "null"),
+        _keep=lambda text: errands.save_checkpoint(key, text),
     )
 
 
 def run_handler(
-    handler: Callable[[StepContext], Any], claim: RawClaim, cancelled: CancelSignal, deadline: dt.datetime | None
+    handler: Callable[[StepContext], Any],
+    claim: RawClaim,
+    cancelled: CancelSignal,
+    deadline: dt.datetime | None,
+    errands: Errands,
 ) -> Report:
     """Run a sync handler and return its report, whatever happens in it."""
+    if cancelled.is_set():
+        return failure(claim.key, type_name="NotStarted", message="its time was over first", category="transient")
     started = time.perf_counter()
     try:
-        context = context_of(claim, cancelled, deadline)
+        context = context_of(claim, cancelled, deadline, errands)
     except (ValueError, RecursionError) as error:
         return undecodable(claim, error)
     try:
@@ -170,7 +230,7 @@ def success_of(claim: RawClaim, result: Any, seconds: float) -> Report:
         return failure(claim.key, type_name=_name_of(error), message=str(error), category="permanent", seconds=seconds)
     except BaseException as error:
         return failure_of(claim, error, seconds)
-    return Report(claim.key, True, _object(claim.key, seconds, f'"result":{text}'), seconds)
+    return Report(claim.key, True, _object(claim.key, seconds, f'"result":{text}'), seconds, text)
 
 
 def failure_of(claim: RawClaim, error: BaseException, seconds: float) -> Report:
@@ -186,6 +246,7 @@ def failure_of(claim: RawClaim, error: BaseException, seconds: float) -> Report:
         category=category,
         retry_after=retry_after,
         trace=trace,
+        details=getattr(error, "details", None),
         seconds=seconds,
     )
 
@@ -208,13 +269,19 @@ def failure(
     category: str,
     retry_after: float | None = None,
     trace: str | None = None,
+    details: Any = None,
     seconds: float = 0.0,
 ) -> Report:
     """Return the report of a failure; its texts are made storable, so that this never fails itself."""
     error = {"type": printable(type_name, 500), "message": printable(message, _MESSAGE_LIMIT)}
     if trace is not None:
         error["traceback"] = printable(trace, _TRACEBACK_LIMIT)
-    body = f'"success":false,"category":"{category}","error":{json.dumps(error)}'
+    told = json.dumps(error)
+    if details is not None:
+        # An attribute of that name may be anything.
+        with contextlib.suppress(Exception):
+            told = f'{told[:-1]},"details":{dumps(details, "details")}}}'
+    body = f'"success":false,"category":"{category}","error":{told}'
     if retry_after is not None:
         body += f',"retry_after":{min(retry_after, 999_999_999.0):.6f}'
     return Report(key, False, _object(key, seconds, body), seconds)

@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     from ._steps import StepContext
 
     AnyHandler = Callable[[StepContext], Any] | Callable[[StepContext], Awaitable[Any]]
+    AnyCheck = Callable[[StepContext, Any], Any] | Callable[[StepContext, Any], Awaitable[Any]]
 
 H = TypeVar("H", bound="AnyHandler")
+C = TypeVar("C", bound="AnyCheck")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +65,9 @@ class Worker:
     Sync handlers run in threads (or processes), async ones in the event loop. While they run no transaction is open;
     leases are extended in the background, and a step that is taken away (cancelled, timed out) sets its handler's
     ``ctx.cancelled``. Results go out as soon as they are there, many in one call when there are many. The worker also
-    drives the workflows
-    itself: it needs no orchestrator beside it.
+    drives the workflows itself: it needs no orchestrator beside it. A worker that is paused keeps asking for work; one
+    whose registration the server has ended (given up, shut down or terminated by others, its job over) registers again
+    under a new identity and goes on. A signal or ``stop`` is what ends the process.
 
     Example::
 
@@ -84,12 +87,16 @@ class Worker:
         concurrency: handlers at the same time.
         batch_size: most steps in one claim; None goes by the free slots.
         lease: seconds (or timedelta) after which a step of a silent worker is given to another.
+        heartbeat_interval: seconds (or timedelta) within which the server expects a sign of life; after three missed
+            ones a worker loses what it holds.
         poll_interval: seconds between looks for work when no notification comes.
         drive: whether to call ``orchestrate`` and ``tick`` too; off only where something else does.
         drain_timeout: seconds that running handlers get after a stop was asked for.
         listen_dsn: direct connection for LISTEN where ``dsn`` leads through a pooler in transaction mode.
         executor: ``"thread"`` or ``"process"`` for sync handlers; processes need handlers that can be imported.
         vocabulary: the vocabulary the worker registers for.
+        capabilities: what it can do besides its handlers, whose names are capabilities too; steps that require more
+            are not handed to it.
         application_name: shown in ``pg_stat_activity`` and recorded in the audit trail.
         pgbouncer: set it for a pooler in transaction mode.
 
@@ -111,11 +118,13 @@ class Worker:
         listen_dsn: str | None = None,
         executor: Literal["thread", "process"] = "thread",
         vocabulary: str = "tasker",
+        capabilities: Sequence[str] = (),
+        heartbeat_interval: float | dt.timedelta = 10.0,
         application_name: str = "pgtasker-worker",
         pgbouncer: bool = False,
     ) -> None:
-        if isinstance(namespaces, str):
-            raise TypeError("namespaces is a list of names, not one text")
+        if isinstance(namespaces, str) or isinstance(capabilities, str):
+            raise TypeError("namespaces and capabilities are lists of names, not one text")
         self.dsn = dsn
         self.namespaces = namespaces
         self.name = name
@@ -128,9 +137,13 @@ class Worker:
         self.listen_dsn = listen_dsn
         self.executor = executor
         self.vocabulary = vocabulary
+        self.capabilities = capabilities
+        self.heartbeat_interval = heartbeat_interval
         self.application_name = application_name
         self.pgbouncer = pgbouncer
         self._handlers: dict[str, AnyHandler] = {}
+        self._checks: dict[str, AnyCheck] = {}
+        self._cleanups: dict[str, AnyHandler] = {}
         self._engine: Engine | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop_early = False
@@ -152,6 +165,38 @@ class Worker:
 
         def register(function: H) -> H:
             self._handlers[handler] = function
+            return function
+
+        return register
+
+    def cleanup(self, handler: str) -> Callable[[H], H]:
+        """Register the decorated function, sync or async, to clean up after a step of this handler that was cancelled,
+        taken away, or whose time was over (seed 002, "Cleanup Actions").
+
+        It gets the ``StepContext`` that the handler had, after the handler has ended; what it returns is not used, and
+        what it raises is logged. The name ``"*"`` takes every handler without a function of its own. Sync functions run
+        in a thread of this process, with ``executor="process"`` too.
+        """
+        if handler in self._cleanups:
+            raise ValueError(f"there is a clean-up for handler {handler!r} already: {self._cleanups[handler]!r}")
+
+        def register(function: H) -> H:
+            self._cleanups[handler] = function
+            return function
+
+        return register
+
+    def check(self, name: str) -> Callable[[C], C]:
+        """Register the decorated function, sync or async, as acceptance check ``{"type": "custom", "handler": name}``.
+
+        It gets the ``StepContext`` and the handler's result (as read back from JSON). It fails by raising, whose
+        message is stored, or by returning False.
+        """
+        if name in self._checks:
+            raise ValueError(f"there is a check named {name!r} already: {self._checks[name]!r}")
+
+        def register(function: C) -> C:
+            self._checks[name] = function
             return function
 
         return register
@@ -273,6 +318,9 @@ class Worker:
         lease = as_seconds(self.lease, "lease")
         if lease is None or lease <= 0:
             raise ValueError("lease must be longer than nothing")
+        heartbeat_interval = as_seconds(self.heartbeat_interval, "heartbeat_interval")
+        if heartbeat_interval is None or heartbeat_interval <= 0:
+            raise ValueError("heartbeat_interval must be longer than nothing")
         is_async = {name: _is_async(function) for name, function in self._handlers.items()}
         return Settings(
             dsn=resolve_dsn(self.dsn),
@@ -283,6 +331,7 @@ class Worker:
             concurrency=self.concurrency,
             batch_size=self.batch_size,
             lease=lease,
+            heartbeat_interval=heartbeat_interval,
             poll_interval=self.poll_interval,
             drive=self.drive,
             drain_timeout=self.drain_timeout,
@@ -291,6 +340,9 @@ class Worker:
             pgbouncer=self.pgbouncer,
             sync_handlers={name: f for name, f in self._handlers.items() if not is_async[name]},
             async_handlers={name: f for name, f in self._handlers.items() if is_async[name]},
+            checks=dict(self._checks),
+            cleanups=dict(self._cleanups),
+            more_capabilities=tuple(self.capabilities),
         )
 
 

@@ -1,10 +1,11 @@
 """The inside of a running worker: one ``Engine`` per ``run``.
 
-Three connections, none of which is ever in a transaction while a handler runs:
+Up to four connections, none of which is ever in a transaction while a handler runs:
 
 - the main one reports results, drives the workflow and claims, several calls in one round trip where the driver can;
 - the lease keeper's, in a thread of its own, so that a handler that blocks the event loop does not cost its lease;
-- the listener's, which only ever says "look now". Polling is what makes sure.
+- the listener's, which only ever says "look now". Polling is what makes sure;
+- the errands', made when a handler saves its first checkpoint or a step has acceptance checks.
 
 The engine decides nothing about workflows: it hands over results, calls ``orchestrate`` and ``tick``, and asks for
 work.
@@ -13,6 +14,8 @@ work.
 from __future__ import annotations
 
 import asyncio
+import inspect
+import json
 import logging
 import random
 import threading
@@ -26,16 +29,30 @@ from uuid import UUID
 import psycopg
 
 from . import _statements as sql
+from ._acceptance import failed_summary, run_checks
 from ._connect import CONFLICTS, Backoff, connection_options, connection_string, is_unusable
+from ._errands import Errands, in_thread
 from ._executors import Executor, ProcessExecutor, ThreadExecutor
+from ._json import dumps, printable
 from ._listener_async import AsyncListener
 from ._rows import DriveCounts, StepOutcome, TaskOverview, TickCounts
-from ._steps import Report, StepContext, context_of, deadline_of, failure, failure_of, success_of, undecodable
-from .errors import InvalidDefinition, InvalidTransition, NotFound, SchemaMissing, error_from_psycopg
+from ._steps import (
+    Report,
+    StepContext,
+    context_of,
+    deadline_of,
+    failure,
+    failure_of,
+    seconds_allowed,
+    success_of,
+    undecodable,
+)
+from .errors import InvalidDefinition, InvalidTransition, NotFound, PgtaskerError, SchemaMissing, error_from_psycopg
 
 if TYPE_CHECKING:
     import datetime as dt
 
+    from ._acceptance import Check
     from ._statements import RawClaim, Statement
 
     Handler = Callable[[StepContext], Any]
@@ -57,6 +74,9 @@ _HOT_SECONDS = 1.0
 _HOT_POLL = 0.1
 _PREFETCH_SECONDS = 0.05
 _MOST_PREFETCH = 200
+_MOST_CONCURRENT = 100_000
+_REGISTER_SECONDS = 1.0
+_TIMEOUT_PATIENCE = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +91,7 @@ class Settings:
     concurrency: int
     batch_size: int | None
     lease: float
+    heartbeat_interval: float
     poll_interval: float
     drive: bool
     drain_timeout: float
@@ -79,11 +100,25 @@ class Settings:
     pgbouncer: bool
     sync_handlers: dict[str, Handler]
     async_handlers: dict[str, AsyncHandler]
+    checks: dict[str, Check]
+    cleanups: dict[str, Handler | AsyncHandler]
+    more_capabilities: tuple[str, ...]
+
+    @property
+    def handler_names(self) -> list[str]:
+        """The handlers this worker has."""
+        return sorted({*self.sync_handlers, *self.async_handlers})
 
     @property
     def capabilities(self) -> list[str]:
-        """The handler names this worker knows."""
-        return sorted({*self.sync_handlers, *self.async_handlers})
+        """What this worker can do: its handlers, and what it was told it can."""
+        return sorted({*self.handler_names, *self.more_capabilities})
+
+    @property
+    def most_held(self) -> int:
+        """The most steps it may hold at once: running, claimed ahead, and done but not reported yet."""
+        ahead = 0 if self.async_handlers else _MOST_PREFETCH
+        return min(_MOST_CONCURRENT, 2 * (self.concurrency + ahead))
 
     def connection(self, suffix: str = "") -> tuple[str, dict[str, Any]]:
         """Return the connection string and the options of a connection of this worker."""
@@ -105,13 +140,27 @@ class Counts:
 
 @dataclass(slots=True)
 class Running:
-    """A step between its claim and its report."""
+    """A step between its claim and its report.
+
+    Attributes:
+        taken_away: the server has said so: nothing that is done for it counts any more.
+        timed_out: its time is over here; what that means, the server decides a moment later.
+        waiting: it has ended after its time, and waits for the server to take it.
+        cleaning: its clean-up hook runs.
+        reporting: the report of its checks is under way, so that not holding it any more means nothing.
+        timer: of its time.
+        task: what runs for it in the event loop: an async handler, its checks, or its clean-up hook.
+    """
 
     claim: RawClaim
     known_since: float
+    deadline: dt.datetime | None = None
     cancelled: threading.Event = field(default_factory=threading.Event)
     taken_away: bool = False
     timed_out: bool = False
+    waiting: bool = False
+    cleaning: bool = False
+    reporting: bool = False
     timer: asyncio.TimerHandle | None = None
     task: asyncio.Task[None] | None = None
 
@@ -139,32 +188,44 @@ class Goal:
 
 
 class LeaseKeeper(threading.Thread):
-    """Extends the worker's leases, tells that it lives, and learns which steps were taken away from it."""
+    """Extends the worker's leases, tells that it lives, and learns what was taken away from it."""
 
     def __init__(self, engine: Engine) -> None:
         super().__init__(name="pgtasker-leases", daemon=True)
         self._engine = engine
-        self._over = threading.Event()
+        self._over = False
+        self._called = threading.Event()
+        self._beat_due = False
 
     def run(self) -> None:
         """Look at the claims every two seconds or so, extend them after each third of a lease."""
         settings = self._engine.settings
         extend_every = settings.lease / 3
-        look_every = min(extend_every, max(0.1, min(settings.poll_interval, 2.0)))
+        beat_every = min(extend_every, settings.heartbeat_interval / 2)
+        look_every = min(beat_every, max(0.1, min(settings.poll_interval, 2.0)))
         backoff = Backoff(repeatable=True)
         conn: psycopg.Connection[Any] | None = None
-        extended_at = time.monotonic()
+        extended_at = beaten_at = time.monotonic()
         pause = look_every
-        while not self._over.wait(pause):
+        while True:
+            self._called.wait(pause)
+            self._called.clear()
+            if self._over:
+                break
             pause = look_every
             try:
                 if conn is None:
                     conninfo, options = settings.connection(" leases")
                     conn = psycopg.Connection.connect(conninfo, **options)
                 begun = time.monotonic()
-                if begun - extended_at >= extend_every * 0.9:
-                    self._extend(conn)
-                    extended_at = begun
+                if self._beat_due or begun - beaten_at >= beat_every * 0.9:
+                    self._beat_due = False
+                    alive = self._beat(conn)
+                    beaten_at = begun
+                    if alive and begun - extended_at >= extend_every * 0.9:
+                        lease = {"worker_uuid": self._engine.worker_uuid, "lease": settings.lease}
+                        _fetch(conn, sql.EXTEND_LEASES, lease)
+                        extended_at = begun
                 self._look(conn)
                 backoff.reset()
             except psycopg.Error as error:
@@ -177,10 +238,14 @@ class LeaseKeeper(threading.Thread):
         if conn is not None:
             conn.close()
 
-    def _extend(self, conn: psycopg.Connection[Any]) -> None:
-        worker = {"worker_uuid": self._engine.worker_uuid}
-        _fetch(conn, sql.EXTEND_LEASES, {**worker, "lease": self._engine.settings.lease})
-        _fetch(conn, sql.WORKER_HEARTBEAT, worker)
+    def _beat(self, conn: psycopg.Connection[Any]) -> bool:
+        """Tell that the worker lives; return whether the server agrees."""
+        worker_uuid = self._engine.worker_uuid
+        (state,) = _fetch(conn, sql.WORKER_HEARTBEAT, {"worker_uuid": worker_uuid})
+        if state in self._engine.end_states:
+            self._engine.worker_ended(worker_uuid, state)
+            return False
+        return True
 
     def _look(self, conn: psycopg.Connection[Any]) -> None:
         asked_at = time.monotonic()
@@ -191,9 +256,15 @@ class LeaseKeeper(threading.Thread):
                 if entry.claim.workflow_step_uuid not in held:
                     self._engine.take_away(entry)
 
+    def call(self, *, beat: bool = False) -> None:
+        """Look now; with ``beat`` ask for the worker's own state too. From any thread."""
+        self._beat_due = self._beat_due or beat
+        self._called.set()
+
     def stop(self) -> None:
         """End soon; leases are not extended any more."""
-        self._over.set()
+        self._over = True
+        self._called.set()
 
 
 def _fetch(conn: psycopg.Connection[Any], statement: Statement[T], parameters: dict[str, Any]) -> list[T]:
@@ -215,6 +286,10 @@ class Engine:
         self.goal = goal
         self.counts = Counts()
         self.worker_uuid: UUID | None = None
+        self.end_states: frozenset[str] = frozenset()
+        self._registered = False
+        self._registered_at = -_REGISTER_SECONDS
+        self._keeper = LeaseKeeper(self)
         self._loop = asyncio.get_running_loop()
         self._conn: psycopg.AsyncConnection[Any] | None = None
         self._pipelined = not settings.pgbouncer and psycopg.Pipeline.is_supported()
@@ -228,7 +303,8 @@ class Engine:
         self._cut = False
         self._limit: asyncio.Timeout | None = None
         executor = ProcessExecutor if settings.executor == "process" else ThreadExecutor
-        self._executor: Executor = executor(settings.concurrency, self._loop, self._deliver)
+        self._errands = Errands(*settings.connection(" errands"))
+        self._executor: Executor = executor(settings.concurrency, self._loop, self._deliver, self._errands)
         # The longest handler run of late, forgotten slowly: it tells how far ahead it is safe to claim.
         self._slowest = float("inf")
         now = time.monotonic()
@@ -261,17 +337,33 @@ class Engine:
         return list(self._running.values())
 
     def take_away(self, entry: Running) -> None:
-        """Mark a step as not ours any more; called on the lease keeper's thread."""
-        entry.taken_away = True
-        entry.cancelled.set()
-        self._loop.call_soon_threadsafe(self._cancel, entry)
+        """Mark a step as not ours any more; from any thread."""
+        if not entry.reporting:
+            entry.taken_away = True
+            entry.cancelled.set()
+            self._loop.call_soon_threadsafe(self._cancel, entry)
 
     def _cancel(self, entry: Running) -> None:
-        if entry.claim.key in self._running:
-            logger.info("step %s (%s) was taken away", entry.claim.name, entry.claim.workflow_step_uuid)
+        if entry.claim.key not in self._running:
+            return
+        logger.info("step %s (%s) was taken away", entry.claim.name, entry.claim.workflow_step_uuid)
+        if entry.waiting:
+            self._leave(entry)
+        elif not entry.cleaning:
             self._executor.cancel(entry.claim)
             if entry.task is not None:
                 entry.task.cancel()
+
+    def worker_ended(self, worker_uuid: UUID | None, state: str) -> None:
+        """Take note that the server has ended this worker; called on the lease keeper's thread."""
+        if worker_uuid == self.worker_uuid:
+            self._loop.call_soon_threadsafe(self._give_up_identity, state)
+
+    def _give_up_identity(self, state: str) -> None:
+        if self._registered and self._drain_until is None:
+            logger.warning("worker %s has ended (%s); registering again", self.worker_uuid, state)
+            self._registered = False
+            self._wake.set()
 
     # --------------------------------------------------------------------------------------------------------- run
 
@@ -283,8 +375,7 @@ class Engine:
         await self._connect()
         try:
             await self._register()
-            keeper = LeaseKeeper(self)
-            keeper.start()
+            self._keeper.start()
             listening = self._loop.create_task(self._listen())
             try:
                 await self._work()
@@ -292,7 +383,7 @@ class Engine:
                 listening.cancel()
                 await self._abandon()
                 await asyncio.gather(listening, return_exceptions=True)
-                keeper.stop()
+                self._keeper.stop()
         finally:
             await self._sign_off()
 
@@ -303,16 +394,40 @@ class Engine:
             {
                 "name": settings.name,
                 "capabilities": settings.capabilities,
-                "max_concurrent": settings.concurrency,
+                "max_concurrent": settings.most_held,
                 "vocabulary": settings.vocabulary,
                 "namespaces": None if settings.namespaces is None else list(settings.namespaces),
+                "heartbeat_interval": settings.heartbeat_interval,
+                "max_missed_heartbeats": 3,
+                "request_id": None,
             },
         )
-        await self._round_trip([call])
-        if call.error is not None:
-            raise error_from_psycopg(call.error) or call.error
+        ends = Call(sql.WORKER_END_STATES, {"vocabulary": settings.vocabulary})
+        await self._round_trip([call, ends])
+        for done in (call, ends):
+            if done.error is not None:
+                raise error_from_psycopg(done.error) or done.error
         self.worker_uuid = call.rows[0]
-        logger.info("worker %s (%s) handles %s", settings.name, self.worker_uuid, ", ".join(settings.capabilities))
+        self.end_states = frozenset(ends.rows)
+        self._registered = True
+        self._registered_at = time.monotonic()
+        logger.info("worker %s (%s) handles %s", settings.name, self.worker_uuid, ", ".join(settings.handler_names))
+
+    async def _register_again(self) -> None:
+        """Go on under a new identity; what was held under the old one is lost."""
+        for entry in self.running():
+            self.take_away(entry)
+        pause = self._registered_at + _REGISTER_SECONDS - time.monotonic()
+        if pause > 0:
+            # Whatever ends workers at once must not make them come back in a circle at full speed.
+            try:
+                async with asyncio.timeout(pause):
+                    await self._stop_requested.wait()
+            except TimeoutError:
+                pass
+        if self._drain_until is None:
+            await self._register()
+            self._become_hot()
 
     async def _work(self) -> None:
         while not self._is_over():
@@ -321,6 +436,8 @@ class Engine:
                 async with asyncio.timeout(None) as self._limit:
                     if self._drain_until is not None:
                         self._limit.reschedule(self._loop.time() + max(0.05, self._drain_until - time.monotonic()))
+                    elif not self._registered:
+                        await self._register_again()
                     await self._cycle()
             except TimeoutError:
                 await self._forget_connection()
@@ -357,14 +474,21 @@ class Engine:
         if self._drain_until is None:
             self._drain_until = time.monotonic() + self.settings.drain_timeout
 
-    def _end_running(self) -> bool:
-        """End what still runs, where that is possible; return whether there is anything to wait for."""
+    def _end_running(self, *, cleaning: bool = False) -> bool:
+        """End what still runs, where that is possible; return whether there is anything to wait for.
+
+        Clean-up hooks are left alone unless ``cleaning``.
+        """
         worth_waiting = False
         for entry in self.running():
             entry.cancelled.set()
+            if entry.waiting:
+                self._report_timeout(entry)
+                continue
             self._executor.cancel(entry.claim)
             if entry.task is not None:
-                entry.task.cancel()
+                if cleaning or not entry.cleaning:
+                    entry.task.cancel()
                 worth_waiting = True
         self._executor.stop(kill=True)
         return worth_waiting or (bool(self._running) and self.settings.executor == "process")
@@ -375,7 +499,7 @@ class Engine:
         """
         tasks = [entry.task for entry in self.running() if entry.task is not None]
         self._cut = True
-        self._end_running()
+        self._end_running(cleaning=True)
         if tasks:
             await asyncio.wait(tasks, timeout=2.0)
         if self._reports and self._conn is not None and not self._conn.closed:
@@ -390,15 +514,15 @@ class Engine:
         self.counts.unfinished = len(self._running) + len(self._reports)
         if self.counts.unfinished:
             logger.warning("%d steps were left unfinished; their leases will run out", self.counts.unfinished)
+        self._errands.close()
         if self._conn is None:
             return
         try:
             if self.worker_uuid is not None and not self._conn.closed:
                 async with asyncio.timeout(2.0):
                     reason = "forced" if self.counts.forced else "drained"
-                    await self._round_trip(
-                        [Call(sql.SHUTDOWN_WORKER, {"worker_uuid": self.worker_uuid, "reason": reason})]
-                    )
+                    worker = {"worker_uuid": self.worker_uuid, "reason": reason, "request_id": None}
+                    await self._round_trip([Call(sql.SHUTDOWN_WORKER, worker)])
         except (psycopg.Error, TimeoutError) as error:
             logger.warning("could not sign off: %s", error)
         finally:
@@ -474,8 +598,7 @@ class Engine:
         settings = self.settings
         conninfo = connection_string(settings.listen_dsn or settings.dsn, f"{settings.application_name} listener")
         options = connection_options(pgbouncer=settings.pgbouncer, prepare_threshold=None)
-        listener = AsyncListener(conninfo, options, ["tasker_work"])
-        wanted = settings.namespaces
+        listener = AsyncListener(conninfo, options, ["tasker_work", "tasker_worker_state"])
         try:
             # Without a connection there is nothing to test; the listener keeps trying to get one.
             if await listener.connect() and not await self._listening_works(listener):
@@ -486,7 +609,7 @@ class Engine:
                 )
                 return
             while True:
-                if await listener.wait(60.0, matching=lambda payload: wanted is None or payload in wanted):
+                if await listener.wait(60.0, matching=self._concerns_us):
                     # All listeners get the same hint: a little apart they do not ask for the same rows.
                     await asyncio.sleep(random.uniform(0.0, 0.005))  # noqa: S311 (jitter, not a secret)
                     self._become_hot()
@@ -494,6 +617,27 @@ class Engine:
             logger.exception("listening ended; the worker goes on by polling")
         finally:
             await listener.close()
+
+    def _concerns_us(self, payload: str) -> bool:
+        """Whether a notification is reason to ask for work: there is some, or this worker may have been let go on.
+
+        Such that take something away are passed on to the lease keeper, who asks what is left.
+        """
+        wanted = self.settings.namespaces
+        if payload[:1] not in ("[", "{"):  # the name of a namespace
+            return wanted is None or payload in wanted
+        concerned = False
+        us = str(self.worker_uuid)
+        told = json.loads(payload)
+        for event in told if isinstance(told, list) else [told]:
+            if event.get("kind") == "step_taken_away" and event.get("worker_uuid") == us:
+                self._keeper.call()
+            elif event.get("kind") == "worker" and event.get("uuid") == us:
+                if event.get("to_state") in self.end_states:
+                    self._keeper.call(beat=True)
+                # Its own comings and goings are told here too; while it is awake anyway they are no news.
+                concerned = concerned or time.monotonic() >= self._hot_until
+        return concerned
 
     async def _listening_works(self, listener: AsyncListener) -> bool:
         conninfo, options = self.settings.connection(" test of LISTEN")
@@ -719,6 +863,8 @@ class Engine:
         self._tick_at = now + wait
         if counts.timers_fired >= _MOST_TIMERS:
             self._tick_at = now
+        if any(entry.timed_out for entry in self.running()):
+            self._reconcile_at = now
         if counts.timers_fired or counts.leases_expired or counts.steps_enqueued:
             self._hot_until = now + _HOT_SECONDS
             self._look_at = min(self._look_at, now + _HOT_POLL)
@@ -751,8 +897,7 @@ class Engine:
     def _claim_failed(self, error: psycopg.Error) -> None:
         ours = error_from_psycopg(error)
         if isinstance(ours, InvalidTransition):
-            logger.warning("asked to stop: %s", ours.message)
-            self.request_stop()
+            self._give_up_identity(ours.message)
             return
         if isinstance(ours, SchemaMissing | InvalidDefinition | NotFound) or error.sqlstate == "42501":
             raise ours or error
@@ -760,10 +905,21 @@ class Engine:
         logger.warning("claiming failed, trying again: %s", error)
 
     async def _reconcile(self) -> None:
-        """Give back claims of ours that we know nothing of: their answer was lost with a connection."""
+        """Let go of steps that are not held any more, and give back claims of ours that we know nothing of.
+
+        The answer to such a claim was lost with its connection.
+        """
+        asked_at = time.monotonic()
         held = Call(sql.HELD_CLAIMS, {"worker_uuid": self.worker_uuid})
         await self._round_trip([held])
         self._reconcile_at = time.monotonic() + self.settings.lease
+        if held.error is not None:
+            return
+        still_held = set(held.rows)
+        for entry in self.running():
+            ours = entry.known_since < asked_at and not entry.taken_away
+            if ours and entry.claim.workflow_step_uuid not in still_held:
+                self.take_away(entry)
         known = {key[0] for key in self._running} | {report.key[0] for report in self._reports}
         lost = [step_uuid for step_uuid in held.rows if step_uuid not in known]
         if not lost:
@@ -790,11 +946,14 @@ class Engine:
         settings = self.settings
         self.counts.claimed += len(claims)
         for claim in claims:
-            entry = Running(claim, now)
-            self._running[claim.key] = entry
+            if claim.attempt > 1:
+                self._take_away_earlier_attempts(claim)
             deadline = deadline_of(claim)
-            if claim.timeout is not None:
-                entry.timer = self._loop.call_later(claim.timeout.total_seconds(), self._time_is_up, entry)
+            entry = Running(claim, now, deadline)
+            self._running[claim.key] = entry
+            seconds = seconds_allowed(claim)
+            if seconds is not None:
+                entry.timer = self._loop.call_later(seconds, self._time_is_up, entry)
             if handler := settings.sync_handlers.get(claim.handler):
                 self._executor.submit(handler, claim, entry.cancelled, deadline)
             elif async_handler := settings.async_handlers.get(claim.handler):
@@ -804,26 +963,45 @@ class Engine:
             elif async_handler := settings.async_handlers.get(ANY_HANDLER):
                 entry.task = self._loop.create_task(self._run_async(entry, async_handler, deadline))
             else:
-                known = ", ".join(settings.capabilities) or "none"
+                known = ", ".join(settings.handler_names) or "none"
                 message = f"worker {settings.name} has no handler named {claim.handler!r}; it has: {known}"
                 logger.error("step %s of task %s: %s", claim.name, claim.task_uuid, message)
                 self._deliver(
                     claim, failure(claim.key, type_name="UnknownHandler", message=message, category="permanent")
                 )
 
+    def _take_away_earlier_attempts(self, claim: RawClaim) -> None:
+        """A handler that outlived its claim has lost its step, also where the same worker got it again."""
+        for entry in self.running():
+            if entry.claim.workflow_step_uuid == claim.workflow_step_uuid:
+                self.take_away(entry)
+
     def _time_is_up(self, entry: Running) -> None:
-        """End an async handler whose step took longer than its timeout; a sync one can only be told."""
+        """End what runs for a step whose time is over; a sync handler can only be told.
+
+        What it means is for the server to say, whose own time for the step is over a moment later.
+        """
         entry.timed_out = True
         entry.cancelled.set()
         self._executor.cancel(entry.claim)
         if entry.task is not None:
             entry.task.cancel()
+        seconds, timeout = seconds_allowed(entry.claim), entry.claim.timeout
+        if seconds is not None and timeout is not None:
+            self._loop.call_later(timeout.total_seconds() - seconds + 0.01, self._ask_for_timeouts)
+
+    def _ask_for_timeouts(self) -> None:
+        now = time.monotonic()
+        self._tick_at = now
+        if not self.settings.drive:
+            self._reconcile_at = min(self._reconcile_at, now + self.settings.poll_interval)
+        self._wake.set()
 
     async def _run_async(self, entry: Running, handler: AsyncHandler, deadline: dt.datetime | None) -> None:
         claim = entry.claim
         started = time.perf_counter()
         try:
-            context = context_of(claim, entry.cancelled, deadline)
+            context = context_of(claim, entry.cancelled, deadline, self._errands)
         except (ValueError, RecursionError) as error:
             self._deliver(claim, undecodable(claim, error))
             return
@@ -831,24 +1009,10 @@ class Engine:
             result = await handler(context)
         except asyncio.CancelledError as error:
             seconds = time.perf_counter() - started
-            if entry.timed_out:
-                report = failure(
-                    claim.key,
-                    type_name="StepTimeout",
-                    message=f"the handler was cancelled when the step's timeout of {claim.timeout} was over",
-                    category="transient",
-                    seconds=seconds,
-                )
-            elif self._cut and not entry.taken_away:
-                report = failure(
-                    claim.key,
-                    type_name="WorkerStopped",
-                    message="the worker was stopped before the step had ended",
-                    category="transient",
-                    seconds=seconds,
-                )
-            else:
+            if entry.taken_away or entry.timed_out or not self._cut:
                 report = failure_of(claim, error, seconds)
+            else:
+                report = _stopped(claim, seconds)
         except BaseException as error:
             report = failure_of(claim, error, time.perf_counter() - started)
         else:
@@ -857,17 +1021,186 @@ class Engine:
 
     def _deliver(self, claim: RawClaim, report: Report) -> None:
         """Take the report of a handler that has ended; called on the event loop's thread."""
-        entry = self._running.pop(claim.key, None)
+        entry = self._running.get(claim.key)
         if entry is None:
             return
-        if entry.timer is not None:
-            entry.timer.cancel()
         if report.seconds > 0:
             forgotten = 0.0 if self._slowest == float("inf") else self._slowest * 0.95
             self._slowest = max(report.seconds, forgotten)
+        if entry.taken_away or (entry.timed_out and not report.success):
+            # Nobody wants the result any more, or the server is about to say that its time is over.
+            self._interrupted(entry)
+        elif report.success and claim.acceptance not in (None, "[]"):
+            entry.task = self._loop.create_task(self._validate(entry, report))
+        else:
+            self._report(entry, report)
+        self._wake.set()
+
+    def _forget(self, entry: Running) -> None:
+        self._running.pop(entry.claim.key, None)
+        if entry.timer is not None:
+            entry.timer.cancel()
+
+    def _report(self, entry: Running, report: Report) -> None:
+        self._forget(entry)
+        self._reports.append(report)
+        self._wake.set()
+
+    # ------------------------------------------------------------------------------------------------ interruptions
+
+    def _interrupted(self, entry: Running) -> None:
+        """Clean up after a step that was taken away or whose time is over."""
+        cleanups = self.settings.cleanups
+        hook = cleanups.get(entry.claim.handler) or cleanups.get(ANY_HANDLER)
+        if hook is None:
+            self._leave(entry)
+        else:
+            entry.cleaning = True
+            entry.task = self._loop.create_task(self._clean_up(entry, hook))
+
+    async def _clean_up(self, entry: Running, hook: Handler | AsyncHandler) -> None:
+        try:
+            context = context_of(entry.claim, entry.cancelled, entry.deadline, self._errands)
+            if inspect.iscoroutinefunction(hook):
+                await hook(context)
+            else:
+                await in_thread(hook, context)
+        except asyncio.CancelledError:
+            logger.warning("the clean-up of step %s was cut short", entry.claim.name)
+        except Exception:
+            logger.exception("the clean-up of step %s failed", entry.claim.name)
+        entry.cleaning = False
+        self._leave(entry)
+
+    def _leave(self, entry: Running) -> None:
+        """Be done with an interrupted step, or wait until the server takes the one whose time is over."""
         if entry.taken_away:
-            # Nobody wants the result any more, and the fence would refuse it.
+            self._forget(entry)
+            self.counts.refused += 1
+        elif self._cut:
+            self._report_timeout(entry)
+        else:
+            entry.waiting = True
+            entry.task = None
+            entry.timer = self._loop.call_later(_TIMEOUT_PATIENCE, self._report_timeout, entry)
+        self._wake.set()
+
+    def _report_timeout(self, entry: Running) -> None:
+        """Say it ourselves where nobody else does: nothing calls ``tick``, or the worker ends now."""
+        if entry.claim.key in self._running:
+            self._report(
+                entry,
+                failure(
+                    entry.claim.key,
+                    type_name="timeout",
+                    message=f"it ran for longer than {entry.claim.timeout}",
+                    category="transient",
+                ),
+            )
+
+    # ------------------------------------------------------------------------------------------------------- checks
+
+    async def _validate(self, entry: Running, report: Report) -> None:
+        """Run the acceptance checks of a step whose handler has succeeded, and report what came out.
+
+        Where its lifecycle has a phase for them, the result is reported first and the checks after them; elsewhere a
+        failed check makes a failed step.
+        """
+        claim = entry.claim
+        execution = {"execution_duration_ms": round(report.seconds * 1000)}
+        reported = False
+        try:
+            context = context_of(claim, entry.cancelled, entry.deadline, self._errands)
+            (has_phase,) = await self._errand(sql.VALIDATES_AFTER_REPORT, {"step_uuid": claim.workflow_step_uuid})
+            if has_phase:
+                reported = await self._begin_validation(entry, report)
+                if not reported:
+                    return
+            passed, details = await run_checks(
+                claim.acceptance or "[]", context, json.loads(report.result), self.settings.checks
+            )
+            details |= execution
+            if has_phase:
+                await self._end_validation(entry, passed, details)
+            elif passed:
+                self._report(entry, report)
+            else:
+                self._report(
+                    entry,
+                    failure(
+                        claim.key,
+                        type_name="validation_failed",
+                        message=failed_summary(details),
+                        category="permanent",
+                        details=details,
+                        seconds=report.seconds,
+                    ),
+                )
+        except asyncio.CancelledError:
+            if entry.taken_away or entry.timed_out:
+                self._interrupted(entry)
+            elif not reported:
+                self._report(entry, _stopped(claim, report.seconds))
+            # else: somebody has to check it again; it is given to others when its lease ends
+        except Exception as error:
+            logger.exception("the checks of step %s could not be run", claim.name)
+            if reported:
+                await self._end_validation(entry, False, {"error": printable(str(error), 2000), **execution})
+            else:
+                self._report(entry, failure_of(claim, error, report.seconds))
+
+    async def _errand(self, statement: Statement[T], parameters: dict[str, Any]) -> list[T]:
+        """Run a statement beside the main connection, for as long as it takes to get an answer."""
+        backoff = Backoff(repeatable=True)
+        while True:
+            try:
+                return await in_thread(self._errands.fetch, statement, parameters)
+            except psycopg.OperationalError as error:
+                delay = backoff.next_delay(0.1, 5.0)
+                logger.warning("the database failed, trying again in %.1f s: %s", delay, str(error).strip())
+                await asyncio.sleep(delay)
+
+    async def _begin_validation(self, entry: Running, report: Report) -> bool:
+        (outcome,) = await self._errand(sql.COMPLETE_STEPS, {"results": f"[{report.text}]"})
+        if outcome.code is not None:
+            logger.warning("the report of step %s was refused: %s [%s]", report.key[0], outcome.message, outcome.code)
+            self.counts.refused += 1
+            self._forget(entry)
+            return False
+        if entry.timer is not None:
+            # Its time was for the work; each check has its own.
+            entry.timer.cancel()
+        return True
+
+    async def _end_validation(self, entry: Running, passed: bool, details: dict[str, Any]) -> None:
+        step_uuid, claim_uuid = entry.claim.key
+        told = {
+            "step_uuid": step_uuid,
+            "claim_uuid": claim_uuid,
+            "passed": passed,
+            "details": dumps(details, "details"),
+        }
+        entry.reporting = True
+        try:
+            await self._errand(sql.REPORT_VALIDATION, told)
+        except PgtaskerError as error:
+            logger.warning("the validation of step %s was refused: %s [%s]", step_uuid, error.message, error.sqlstate)
             self.counts.refused += 1
         else:
-            self._reports.append(report)
-        self._wake.set()
+            if passed:
+                self.counts.succeeded += 1
+            else:
+                self.counts.failed += 1
+        self._forget(entry)
+        # What depends on it may be ready, and this report went another way than the others.
+        self._become_hot()
+
+
+def _stopped(claim: RawClaim, seconds: float) -> Report:
+    return failure(
+        claim.key,
+        type_name="WorkerStopped",
+        message="the worker was stopped before the step had ended",
+        category="transient",
+        seconds=seconds,
+    )

@@ -37,11 +37,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Base",
+    "CircuitBreaker",
+    "CircuitBreakerTransition",
+    "IdempotencyKey",
+    "JobWorker",
     "Lifecycle",
     "LifecycleState",
     "LifecycleTransition",
     "NamedTask",
     "ReadOnlyModelError",
+    "StepCheckpoint",
     "StepOverview",
     "Task",
     "TaskNamespace",
@@ -49,6 +54,7 @@ __all__ = [
     "TaskTransition",
     "Timeline",
     "Worker",
+    "WorkerTransition",
     "WorkflowStep",
     "WorkflowStepEdge",
     "WorkflowStepResultAudit",
@@ -135,6 +141,12 @@ class Task(Base):
     waiting_retry_steps: Mapped[int]
     satisfied_steps: Mapped[int]
     failed_steps: Mapped[int]
+    failed_critical_steps: Mapped[int]
+    timeout: Mapped[dt.timedelta | None]
+    retry_count: Mapped[int]
+    max_retries: Mapped[int]
+    worker_count: Mapped[int | None]
+    depth: Mapped[int]
     created_at: Mapped[dt.datetime]
     started_at: Mapped[dt.datetime | None]
     completed_at: Mapped[dt.datetime | None]
@@ -173,6 +185,11 @@ class WorkflowStep(Base):
     last_attempted_at: Mapped[dt.datetime | None]
     result_transition_uuid: Mapped[UUID | None]
     arguments: Mapped[Any] = mapped_column(JSONB)
+    tool: Mapped[str | None]
+    requires: Mapped[list[str]]
+    acceptance: Mapped[Any] = mapped_column(JSONB)
+    on_failure: Mapped[str]
+    handed_out_at: Mapped[dt.datetime | None]
     created_at: Mapped[dt.datetime]
 
     task: Mapped[Task] = relationship(back_populates="steps", viewonly=True)
@@ -310,8 +327,21 @@ class WorkflowStepResultAudit(Base):
         return session.scalars(cls._newest_first().where(cls.correlation_id == correlation_id)).all()
 
 
+class StepCheckpoint(Base):
+    """What the latest attempt of a step saved while it ran (seed 002)."""
+
+    __tablename__ = "step_checkpoints"
+
+    workflow_step_uuid: Mapped[UUID] = mapped_column(ForeignKey("workflow_steps.workflow_step_uuid"), primary_key=True)
+    task_uuid: Mapped[UUID]
+    namespace: Mapped[str]
+    checkpoint: Mapped[Any] = mapped_column(JSONB)
+    attempt: Mapped[int]
+    saved_at: Mapped[dt.datetime]
+
+
 class Worker(Base):
-    """A registered worker process."""
+    """One start of a worker process. Its state is its newest transition."""
 
     __tablename__ = "workers"
 
@@ -323,8 +353,114 @@ class Worker(Base):
     max_concurrent: Mapped[int]
     registered_at: Mapped[dt.datetime]
     last_heartbeat_at: Mapped[dt.datetime]
-    shut_down_at: Mapped[dt.datetime | None]
-    shut_down_reason: Mapped[str | None]
+    lifecycle: Mapped[str | None]
+    heartbeat_interval: Mapped[dt.timedelta]
+    max_missed_heartbeats: Mapped[int]
+    shutdown_requested_at: Mapped[dt.datetime | None]
+
+    transitions: Mapped[list[WorkerTransition]] = relationship(
+        back_populates="worker", order_by="WorkerTransition.sort_key", viewonly=True
+    )
+
+
+class WorkerTransition(Base):
+    """One line of the log of worker states (seeds 000 and 003)."""
+
+    __tablename__ = "worker_transitions"
+
+    worker_transition_uuid: Mapped[UUID] = mapped_column(primary_key=True)
+    worker_uuid: Mapped[UUID] = mapped_column(ForeignKey("workers.worker_uuid"))
+    lifecycle: Mapped[str]
+    to_state: Mapped[str]
+    from_state: Mapped[str | None]
+    event: Mapped[str]
+    transition_metadata: Mapped[Any] = mapped_column("metadata", JSONB)
+    sort_key: Mapped[int]
+    most_recent: Mapped[bool]
+    created_at: Mapped[dt.datetime]
+    updated_at: Mapped[dt.datetime]
+
+    worker: Mapped[Worker] = relationship(back_populates="transitions", viewonly=True)
+
+    @classmethod
+    def get_current(cls, session: Session, worker_uuid: UUID) -> WorkerTransition | None:
+        """Return the newest transition of a worker."""
+        found = select(cls).where(cls.worker_uuid == worker_uuid, cls.most_recent.is_(True))
+        return session.scalars(found).one_or_none()
+
+
+class JobWorker(Base):
+    """Which supervised worker was given to which job (seed 003)."""
+
+    __tablename__ = "job_workers"
+
+    task_uuid: Mapped[UUID] = mapped_column(ForeignKey("tasks.task_uuid"), primary_key=True)
+    worker_uuid: Mapped[UUID] = mapped_column(ForeignKey("workers.worker_uuid"), primary_key=True)
+    allocated_at: Mapped[dt.datetime]
+    released_at: Mapped[dt.datetime | None]
+
+
+class CircuitBreaker(Base):
+    """The circuit breaker of one tool (seeds 001 and 002). Its state is its newest transition."""
+
+    __tablename__ = "circuit_breakers"
+
+    circuit_breaker_uuid: Mapped[UUID] = mapped_column(primary_key=True)
+    tool: Mapped[str]
+    lifecycle: Mapped[str]
+    failure_threshold: Mapped[int]
+    cooldown: Mapped[dt.timedelta]
+    success_threshold: Mapped[int]
+    max_error_repeats: Mapped[int | None]
+    failures: Mapped[int]
+    successes: Mapped[int]
+    last_error_signature: Mapped[str | None]
+    error_repeats: Mapped[int]
+    generation: Mapped[int]
+    cools_until: Mapped[dt.datetime | None]
+    trial_step_uuid: Mapped[UUID | None]
+    trial_permit_uuid: Mapped[UUID | None]
+    trial_expires_at: Mapped[dt.datetime | None]
+    created_at: Mapped[dt.datetime]
+
+    transitions: Mapped[list[CircuitBreakerTransition]] = relationship(
+        back_populates="circuit_breaker", order_by="CircuitBreakerTransition.sort_key", viewonly=True
+    )
+
+
+class CircuitBreakerTransition(Base):
+    """One line of the log of circuit breaker states."""
+
+    __tablename__ = "circuit_breaker_transitions"
+
+    circuit_breaker_transition_uuid: Mapped[UUID] = mapped_column(primary_key=True)
+    circuit_breaker_uuid: Mapped[UUID] = mapped_column(ForeignKey("circuit_breakers.circuit_breaker_uuid"))
+    lifecycle: Mapped[str]
+    to_state: Mapped[str]
+    from_state: Mapped[str | None]
+    event: Mapped[str]
+    transition_metadata: Mapped[Any] = mapped_column("metadata", JSONB)
+    sort_key: Mapped[int]
+    most_recent: Mapped[bool]
+    created_at: Mapped[dt.datetime]
+    updated_at: Mapped[dt.datetime]
+
+    circuit_breaker: Mapped[CircuitBreaker] = relationship(back_populates="transitions", viewonly=True)
+
+
+class IdempotencyKey(Base):
+    """The stored answer to a request id (seed 003)."""
+
+    __tablename__ = "idempotency_keys"
+
+    request_id: Mapped[str] = mapped_column(primary_key=True)
+    endpoint: Mapped[str]
+    request_hash: Mapped[str]
+    response_status: Mapped[int]
+    response_body: Mapped[str]
+    hits: Mapped[int]
+    created_at: Mapped[dt.datetime]
+    expires_at: Mapped[dt.datetime]
 
 
 class Lifecycle(Base):

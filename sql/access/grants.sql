@@ -49,6 +49,8 @@ grant execute on function
     tasker.register_processor(text, interval), tasker.processor_heartbeat(uuid, interval),
     tasker.transition_task(uuid, text, uuid, jsonb, text), tasker.transition_with_ownership(uuid, text, text, uuid, jsonb)
   to tasker_worker, tasker_operator;
+-- which claims it holds, and by which rules the steps go
+grant select (workflow_step_uuid, lifecycle, worker_uuid, claim_uuid) on tasker.workflow_steps to tasker_worker;
 
 -- operators recover
 grant execute on function
@@ -75,3 +77,32 @@ grant execute on function
     tasker.get_audit_by_correlation_id(uuid)
   to tasker_auditor, tasker_operator, tasker_client;
 grant execute on function tasker.check_consistency(uuid) to tasker_auditor;
+
+-- export, metrics
+grant execute on function tasker.export_transitions(timestamptz, timestamptz, text) to tasker_client, tasker_operator, tasker_auditor;
+grant execute on function
+    tasker.prometheus_metrics(), tasker.metrics_transition_counts(timestamptz), tasker.metrics_time_in_state(timestamptz),
+    tasker.metrics_states(timestamptz), tasker.metrics_rejections(timestamptz), tasker.metrics_queues(),
+    tasker.metrics_step_durations(timestamptz)
+  to tasker_monitor, tasker_operator, tasker_auditor;
+grant select on tasker.metrics_state_visits, tasker.metrics_transition_counts, tasker.metrics_time_in_state, tasker.metrics_states,
+                tasker.metrics_rejections, tasker.metrics_idempotency, tasker.metrics_queues, tasker.metrics_workers,
+                tasker.metrics_step_durations
+  to tasker_monitor, tasker_operator, tasker_auditor;
+
+-- Lifecycles of users' own tables. Moving a row runs as the caller, who needs the right to change it; so the columns
+-- that name a move are open, and what those functions call. What the rest of an entry holds is nobody's to say.
+grant execute on function
+    tasker.attach_lifecycle(regclass, text, text, text), tasker.record_attachment(regclass, text, text, text, text[]),
+    tasker.detach_lifecycle(regclass), tasker.record_detachment(regclass), tasker.register_guard(text, regprocedure, text),
+    tasker.start_attached(), tasker.keep_attached_key()
+  to tasker_operator;
+grant execute on function
+    tasker.fire(regclass, text, text, jsonb, text), tasker.end_attached(uuid, text), tasker.custom_guard_holds(text, text),
+    tasker.refuse_attached(text, text, text, text, text, text),
+    tasker.raise_error(text, text, jsonb, text), tasker.uuid_generate_v7()
+  to tasker_client, tasker_worker, tasker_operator;
+grant execute on function tasker.attached_state(regclass, text) to tasker_client, tasker_worker, tasker_operator, tasker_auditor;
+grant insert (attached_table, entity_key, event, metadata) on tasker.attached_transitions to tasker_client, tasker_worker, tasker_operator;
+grant select on tasker.attached_lifecycles, tasker.attached_transitions, tasker.attached_overview
+  to tasker_client, tasker_worker, tasker_operator, tasker_auditor;

@@ -13,6 +13,7 @@ declare
   v_phase   text;
   v_held    uuid[] := array[]::uuid[];
   v_these   uuid[];
+  v_moves   tasker.step_move[];
 begin
   if not exists (select from tasker.circuit_breakers) then
     return v_held;
@@ -29,12 +30,13 @@ begin
     -- most are closed: they are looked at without a lock
     select * into v_breaker from tasker.circuit_breakers b where b.tool = v_tool.tool;
     continue when tasker.breaker_phase(v_breaker.circuit_breaker_uuid) = 'closed';
-    v_breaker := tasker.lock_breaker_or_refuse(v_tool.tool);
-    v_phase := tasker.breaker_phase(v_breaker.circuit_breaker_uuid);
+    -- Breakers come last in the order of locks, and a claim may go through several: it waits for none of them.
+    perform from tasker.circuit_breakers b where b.tool = v_tool.tool for no key update skip locked;
+    v_phase := case when found then tasker.breaker_phase(v_breaker.circuit_breaker_uuid) else 'moving' end;
     if v_phase = 'open' and tasker.move_breaker(v_tool.tool, 'breaker_cool') is not null then
-      v_breaker := tasker.lock_breaker_or_refuse(v_tool.tool);
       v_phase := 'half_open';
     end if;
+    select * into v_breaker from tasker.circuit_breakers b where b.tool = v_tool.tool;
     continue when v_phase = 'closed';
 
     v_these := v_tool.steps;
@@ -47,13 +49,20 @@ begin
       returning * into v_breaker;
       v_these := v_these[2:];
     end if;
+    v_held := v_held || v_these;
+    -- a step whose lifecycle says so goes to where it rests until the cooldown is over (seed 002: the circuit opens during the wait)
+    v_moves := tasker.schedule_retries(array(
+      select m from tasker.step_moves(v_these, 'hold_back', jsonb_build_object(
+        'tool', v_tool.tool, 'retry_after',
+        greatest(0.1, extract(epoch from coalesce(v_breaker.cools_until, v_breaker.trial_expires_at) - tasker.clock())))) m));
+    perform tasker.append_step_transitions(v_moves);
+    v_these := array(select h from unnest(v_these) h where h not in (select m.workflow_step_uuid from unnest(v_moves) m));
     insert into tasker.timers (due_at, kind, task_uuid, namespace, workflow_step_uuid, sort_key, tool)
-    select coalesce(v_breaker.cools_until, v_breaker.trial_expires_at, tasker.clock()), 'requeue', s.task_uuid, s.namespace,
+    select coalesce(v_breaker.cools_until, v_breaker.trial_expires_at, tasker.clock() + interval '100 milliseconds'), 'requeue', s.task_uuid, s.namespace,
            s.workflow_step_uuid, c.sort_key, v_tool.tool
       from unnest(v_these) as held(workflow_step_uuid)
       join tasker.workflow_steps s on s.workflow_step_uuid = held.workflow_step_uuid
       join tasker.workflow_step_transitions c on c.workflow_step_uuid = s.workflow_step_uuid and c.most_recent;
-    v_held := v_held || v_these;
   end loop;
   return v_held;
 end

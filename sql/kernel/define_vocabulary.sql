@@ -26,7 +26,8 @@ begin
        and (exists (select from tasker.tasks k where k.lifecycle = l.lifecycle)
             or exists (select from tasker.workflow_steps s where s.lifecycle = l.lifecycle)
             or exists (select from tasker.workers w where w.lifecycle = l.lifecycle)
-            or exists (select from tasker.circuit_breakers b where b.lifecycle = l.lifecycle))
+            or exists (select from tasker.circuit_breakers b where b.lifecycle = l.lifecycle)
+            or exists (select from tasker.attached_lifecycles d where d.lifecycle = l.lifecycle))
   ), given as (
     select d.body ->> 'lifecycle' as lifecycle, d.body from jsonb_array_elements(p_definition -> 'lifecycles') as d(body)
   )

@@ -10,6 +10,7 @@ insert into tasker.engine_operations (operation, applies_to, description) values
   ('skip_dependent', 'step', 'A step it depends on ended without success.'),
   ('settle_success', 'step', 'Orchestration accepts a result.'),
   ('settle_failure', 'step', 'Orchestration decides what a failure means.'),
+  ('hold_back',      'step', 'A worker would take the step, but the circuit breaker of its tool is open; where a lifecycle has no such transition it waits where it is.'),
   ('retry_due',      'step', 'The backoff of a step is over.'),
   ('cancel_step',    'step', 'Somebody cancels the step or its task.'),
   ('resolve_step',   'step', 'An operator declares the step done.'),

@@ -48,7 +48,7 @@ as $$
     values ('enqueue', array['queued']), ('claim', array['running']),
            ('report_success', array['reported_success', 'validating', 'succeeded']),
            ('report_failure', array['reported_failure', 'failed', 'waiting_retry']),
-           ('retry_due', array['pending', 'queued', 'trial']), ('retry_step', array['pending', 'queued', 'waiting_retry'])
+           ('hold_back', array['circuit_open']), ('retry_due', array['pending', 'queued', 'trial']), ('retry_step', array['pending', 'queued', 'waiting_retry'])
   ), problems (path, message) as (
     select '', 'a vocabulary must be a JSON object' where coalesce(jsonb_typeof(p_definition), '') <> 'object'
      union all

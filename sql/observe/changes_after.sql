@@ -52,6 +52,13 @@ begin
                                        'to_state', t.to_state, 'event', t.event, 'sort_key', t.sort_key, 'metadata', t.metadata,
                                        'created_at', t.created_at)
                from tasker.circuit_breaker_transitions t where t.circuit_breaker_transition_uuid = u.transition_uuid)
+           when 'attached' then (
+             select jsonb_build_object('log', 'attached', 'transition_uuid', t.attached_transition_uuid,
+                                       'entity_uuid', t.attachment_uuid, 'table', t.attached_table, 'key', t.entity_key,
+                                       'namespace', t.namespace, 'lifecycle', t.lifecycle, 'from_state', t.from_state,
+                                       'to_state', t.to_state, 'event', t.event, 'sort_key', t.sort_key, 'metadata', t.metadata,
+                                       'created_at', t.created_at)
+               from tasker.attached_transitions t where t.attached_transition_uuid = u.transition_uuid)
          end
     from (select c.* from tasker.changes c
            where (c.recorded_xid, c.change_id) >= (v_xid, v_change)

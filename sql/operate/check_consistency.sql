@@ -13,7 +13,10 @@ set search_path = pg_catalog, pg_temp
 as $$
   with steps as materialized (
     select s.*, c.to_state, c.sort_key, c.metadata, x.phase, x.is_terminal,
-           tasker.counts_as(x.counts_as, s.on_failure) as counts_as
+           tasker.counts_as(x.counts_as, s.on_failure) as counts_as,
+           (select t.completed_at is not null from tasker.tasks t where t.task_uuid = s.task_uuid) as task_ended,
+           exists (select from tasker.lifecycle_transitions r
+                    where r.lifecycle = s.lifecycle and r.from_state = c.to_state and r.operation = 'cancel_step') as can_be_cancelled
       from tasker.workflow_steps s
       left join tasker.workflow_step_transitions c on c.workflow_step_uuid = s.workflow_step_uuid and c.most_recent
       left join tasker.lifecycle_states x on x.lifecycle = c.lifecycle and x.state = c.to_state
@@ -32,6 +35,8 @@ as $$
            (count(*) filter (where s.counts_as = 'satisfied'))::int as satisfied_steps,
            (count(*) filter (where s.counts_as = 'failed'))::int as failed_steps
       from steps s group by s.task_uuid
+  ), queued as materialized (
+    select m.step_uuid from tasker.queued_messages() m
   ), unmet as (
     select e.to_step_uuid, (count(*) filter (where p.counts_as is distinct from 'satisfied'))::int as unmet
       from tasker.workflow_step_edges e join steps p on p.workflow_step_uuid = e.from_step_uuid group by e.to_step_uuid
@@ -62,23 +67,27 @@ as $$
     from tasks t join counted c on c.task_uuid = t.task_uuid
    where t.phase = 'succeeded' and c.satisfied_steps < c.total_steps
   union all
-  select 'task_ended_with_steps_under_way', 'task', t.task_uuid, jsonb_build_object('state', t.to_state, 'steps', c.in_flight_steps),
+  select 'task_ended_with_steps_under_way', 'task', t.task_uuid, jsonb_build_object('state', t.to_state, 'steps', count(*)),
          format('select tasker.cancel_open_steps(%L, ''{}'')', t.task_uuid)
-    from tasks t join counted c on c.task_uuid = t.task_uuid
-   where t.is_terminal and c.in_flight_steps + c.waiting_retry_steps > 0
+    from tasks t join steps s on s.task_uuid = t.task_uuid
+   where t.is_terminal and s.counts_as in ('in_flight', 'waiting_retry')
+     and (s.can_be_cancelled or s.claim_uuid is not null)  -- seed 001 has no cancelled state for steps
+   group by t.task_uuid, t.to_state
   union all
   select 'running_without_claim', 'step', s.workflow_step_uuid, jsonb_build_object('state', s.to_state, 'claim_uuid', s.claim_uuid),
-         format('select tasker.transition_step(%L, ''enqueue_for_orchestration'', ''{"success": false, "category": "transient"}'')', s.workflow_step_uuid)
+         format('select * from tasker.recover(false, %L, p_reason => ''...'', p_requested_by => ''...'')', s.task_uuid)
     from steps s left join tasker.step_claims k on k.claim_uuid = s.claim_uuid
-   where s.phase = 'running' and k.claim_uuid is null and s.metadata ? 'claim_uuid'
+   where s.phase = 'running' and k.claim_uuid is null and s.metadata ? 'claim_uuid' and not s.task_ended
   union all
   select 'claimed_but_not_running', 'step', s.workflow_step_uuid, jsonb_build_object('state', s.to_state, 'claim_uuid', s.claim_uuid), null
-    from steps s where s.claim_uuid is not null and s.phase <> 'running'
+    from steps s where s.claim_uuid is not null and s.phase not in ('running', 'validating')
   union all
   select 'waiting_for_retry_without_timer', 'step', s.workflow_step_uuid, '{}',
          format('select tasker.retry_step(%L, p_reason => ''...'', p_requested_by => ''...'')', s.workflow_step_uuid)
-    from steps s where s.phase = 'waiting_retry'
+    from steps s where s.phase in ('waiting_retry', 'circuit_open') and not s.task_ended
      and not exists (select from tasker.timers t where t.workflow_step_uuid = s.workflow_step_uuid and t.sort_key = s.sort_key)
+     -- where a worker claims it out of that state it stands in its queue once the backoff is over
+     and not exists (select from queued q where q.step_uuid = s.workflow_step_uuid)
   union all
   select 'log_position_missing', 'step', t.workflow_step_uuid, jsonb_build_object('rows', count(*), 'last', max(t.sort_key)), null
     from tasker.workflow_step_transitions t where p_task_uuid is null or t.task_uuid = p_task_uuid

@@ -14,27 +14,33 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_found record;
+  v_found    record;
+  v_problems jsonb;
 begin
   if not p_dry_run then
     perform tasker.refuse_without_reason(p_reason, p_requested_by);
   end if;
 
-  for v_found in
+  with found as (
     with queued as materialized (
       select m.step_uuid, m.queue_name from tasker.queued_messages() m
     ), steps as materialized (
-      select s.workflow_step_uuid, s.task_uuid, s.namespace, s.claim_uuid, c.sort_key, x.phase
+      select s.workflow_step_uuid, s.task_uuid, s.namespace, s.claim_uuid, s.acceptance, c.sort_key, x.phase,
+             -- it stands in its queue, or waits in a timer to be put there again
+             x.phase in ('queued', 'trial') or (x.phase = 'pending' and s.handed_out_at is not null) as is_queued,
+             exists (select from queued q where q.step_uuid = s.workflow_step_uuid) as has_message,
+             exists (select from tasker.timers t where t.workflow_step_uuid = s.workflow_step_uuid and t.sort_key = c.sort_key) as has_timer
         from tasker.workflow_steps s
         join tasker.workflow_step_transitions c on c.workflow_step_uuid = s.workflow_step_uuid and c.most_recent
         join tasker.lifecycle_states x on x.lifecycle = c.lifecycle and x.state = c.to_state
        where not x.is_terminal and (p_task_uuid is null or s.task_uuid = p_task_uuid)
+         and (select k.completed_at is null from tasker.tasks k where k.task_uuid = s.task_uuid)
+         -- of a task that has ended, what could not be cancelled is left where it is
+         and (select t.completed_at from tasker.tasks t where t.task_uuid = s.task_uuid) is null
     )
     select 'queued_without_message' as problem, s.task_uuid, s.workflow_step_uuid, 'send it to its queue again' as action
       from steps s
-     where s.phase = 'queued'
-       and not exists (select from queued q where q.step_uuid = s.workflow_step_uuid)
-       and not exists (select from tasker.timers t where t.workflow_step_uuid = s.workflow_step_uuid and t.kind = 'requeue')
+     where s.is_queued and not s.has_message and not s.has_timer
     union all
     select 'reported_without_message', s.task_uuid, s.workflow_step_uuid, 'wake orchestration for it'
       from steps s
@@ -43,13 +49,19 @@ begin
     union all
     select 'running_without_claim', s.task_uuid, s.workflow_step_uuid, 'report its attempt as failed'
       from steps s
-     where s.phase = 'running'
+     where (s.phase = 'running' or (s.phase = 'validating' and s.acceptance <> '[]'))
        and not exists (select from tasker.step_claims k where k.claim_uuid = s.claim_uuid)
     union all
     select 'waiting_for_retry_without_timer', s.task_uuid, s.workflow_step_uuid, 'retry it now'
       from steps s
-     where s.phase = 'waiting_retry'
-       and not exists (select from tasker.timers t where t.workflow_step_uuid = s.workflow_step_uuid and t.sort_key = s.sort_key)
+     where s.phase in ('waiting_retry', 'circuit_open') and not s.has_timer and not s.has_message
+    union all
+    select 'task_waiting_for_retry_without_timer', t.task_uuid, null, 'retry it now'
+      from tasker.tasks t
+      join tasker.task_transitions c on c.task_uuid = t.task_uuid and c.most_recent
+      join tasker.lifecycle_transitions r on r.lifecycle = c.lifecycle and r.from_state = c.to_state and r.operation = 'task_retry_due'
+     where (p_task_uuid is null or t.task_uuid = p_task_uuid)
+       and not exists (select from tasker.timers x where x.task_uuid = t.task_uuid and x.kind = 'task_retry' and x.sort_key = c.sort_key)
     union all
     select 'task_could_move', t.task_uuid, null, 'drive it'
       from tasker.tasks t
@@ -64,7 +76,18 @@ begin
                                 (f.facts).enqueue_failed, (f.facts).failed_critical_steps,
                                 (f.facts).retries_left, (f.facts).workers_allocated)::tasker.task_facts
                        from (select tasker.task_facts_of(t.task_uuid) as facts) f)))
-     order by 2, 3
+  )
+  select jsonb_agg(to_jsonb(f)) into v_problems from found f;
+  if not p_dry_run then
+    -- everything in one order before anything is mended
+    perform tasker.lock_tasks(array(select f.task_uuid from jsonb_to_recordset(v_problems) as f(task_uuid uuid)));
+    perform tasker.lock_steps(array(select f.workflow_step_uuid from jsonb_to_recordset(v_problems) as f(workflow_step_uuid uuid)));
+  end if;
+  for v_found in
+    select f.* from jsonb_to_recordset(v_problems) as f(problem text, task_uuid uuid, workflow_step_uuid uuid, action text)
+      left join tasker.workflow_steps s on s.workflow_step_uuid = f.workflow_step_uuid
+     -- what reports results may move breakers, which come last and by name
+     order by f.problem = 'running_without_claim', coalesce(s.tool, s.handler), f.task_uuid, f.workflow_step_uuid
   loop
     problem := v_found.problem;
     entity_kind := case when v_found.workflow_step_uuid is null then 'task' else 'step' end;

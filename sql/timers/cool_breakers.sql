@@ -3,11 +3,19 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_tool text;
+  v_timer record;
 begin
-  for v_tool in select distinct t.tool from unnest(p_timers) t where t.kind = 'breaker_cooldown' order by 1 loop
-    perform tasker.lock_breaker_or_refuse(v_tool);
-    perform tasker.move_breaker(v_tool, 'breaker_cool');  -- the guard looks at the clock: an old timer does nothing
+  for v_timer in
+    select distinct on (t.tool) t.tool, t.sort_key from unnest(p_timers) t
+     where t.kind = 'breaker_cooldown' order by t.tool, t.sort_key desc
+  loop
+    perform from tasker.circuit_breakers b where b.tool = v_timer.tool for no key update skip locked;
+    if found then
+      perform tasker.move_breaker(v_timer.tool, 'breaker_cool');  -- the guard looks at the clock: an old timer does nothing
+    else
+      -- tick holds other locks and waits for none: whoever has it may cool it, or the next tick does
+      insert into tasker.timers (due_at, kind, tool, sort_key) values (tasker.clock(), 'breaker_cooldown', v_timer.tool, v_timer.sort_key);
+    end if;
   end loop;
 end
 $$;

@@ -8,10 +8,12 @@ set jit = off
 as $$
 declare
   v_claims  uuid[];
+  v_tasks   uuid[];
   v_steps   uuid[];
   v_reports tasker.step_report[];
 begin
-  -- Same order as a report: steps first, then their claims. What the claim row says under its lock decides, so that an
+  -- Same order as a report: tasks, steps, then their claims. tick holds other locks by now, so it waits for none of these:
+  -- what somebody else works on is left to the next tick. What the claim row says under its lock decides, so that an
   -- extension that came first wins.
   v_claims := array(select c.claim_uuid from tasker.step_claims c
                      where least(c.lease_expires_at, c.first_timeout_at) <= p_now
@@ -19,14 +21,24 @@ begin
   if cardinality(v_claims) = 0 then
     return 0;
   end if;
-  v_steps := array(select s.workflow_step_uuid
-                     from tasker.step_claims c
-                    cross join lateral unnest(c.step_uuids) as held(workflow_step_uuid)
-                    cross join lateral (select s.workflow_step_uuid from tasker.workflow_steps s
-                                         where s.workflow_step_uuid = held.workflow_step_uuid and s.claim_uuid = c.claim_uuid limit 1) s
-                    where c.claim_uuid = any (v_claims));
-  perform tasker.lock_for_report(v_steps);
-  perform from tasker.step_claims c where c.claim_uuid = any (v_claims) order by c.claim_uuid for update;
+  v_tasks := array(select t.task_uuid from tasker.tasks t
+                    where t.task_uuid = any (array(
+                            select distinct s.task_uuid
+                              from tasker.claimed_steps(v_claims) s
+                              join tasker.lifecycles l on l.lifecycle = s.lifecycle and l.settles_at_report))
+                    order by t.task_uuid for no key update skip locked);
+  v_steps := array(select s.workflow_step_uuid from tasker.workflow_steps s
+                    where s.workflow_step_uuid = any (array(
+                            select c.workflow_step_uuid
+                              from tasker.claimed_steps(v_claims) c
+                              join tasker.lifecycles l on l.lifecycle = c.lifecycle
+                             where not l.settles_at_report or c.task_uuid = any (v_tasks)))
+                    order by s.workflow_step_uuid for no key update skip locked);
+  v_claims := array(select c.claim_uuid from tasker.step_claims c
+                     where c.claim_uuid = any (v_claims)
+                       and c.claim_uuid not in (select s.claim_uuid from tasker.claimed_steps(v_claims) s
+                                                 where s.workflow_step_uuid <> all (v_steps))
+                     order by c.claim_uuid for update skip locked);
 
   select array_agg((x.position, x.workflow_step_uuid, x.claim_uuid, false,
                     jsonb_strip_nulls(jsonb_build_object(
@@ -41,9 +53,7 @@ begin
     from (select s.workflow_step_uuid, c.claim_uuid, c.worker_uuid, c.lease_expires_at, s.timeout, k.checkpoint,
                  c.lease_expires_at <= p_now as lease_ended, (row_number() over ())::int as position
             from tasker.step_claims c
-           cross join lateral unnest(c.step_uuids) as held(workflow_step_uuid)
-           cross join lateral (select s.* from tasker.workflow_steps s
-                                where s.workflow_step_uuid = held.workflow_step_uuid and s.claim_uuid = c.claim_uuid limit 1) s
+           cross join lateral tasker.claimed_steps(array[c.claim_uuid]) s
             left join tasker.step_checkpoints k on k.workflow_step_uuid = s.workflow_step_uuid
            where c.claim_uuid = any (v_claims)
              and (c.lease_expires_at <= p_now or s.last_attempted_at + s.timeout <= p_now)) x;

@@ -18,9 +18,17 @@ begin
     perform tasker.append_task_event(v_task.task_uuid, v_task.event, v_task.to_state, null, '{}');
     v_steps := array(select s.workflow_step_uuid from tasker.workflow_steps s where s.task_uuid = v_task.task_uuid);
     perform tasker.lock_steps(v_steps);
-    v_steps := array(select m.workflow_step_uuid from tasker.step_moves(v_steps, 'retry_step') m);
+    v_steps := array(select s.workflow_step_uuid
+                       from tasker.workflow_steps s
+                       join tasker.workflow_step_transitions c on c.workflow_step_uuid = s.workflow_step_uuid and c.most_recent
+                       join tasker.lifecycle_states x on x.lifecycle = c.lifecycle and x.state = c.to_state
+                      where s.workflow_step_uuid = any (v_steps) and x.phase in ('failed', 'circuit_open'));
     update tasker.workflow_steps s set attempts = 0 where s.workflow_step_uuid = any (v_steps);
-    v_moves := array(select m from tasker.step_moves(v_steps, 'retry_step', '{"reason": "the whole task is retried"}') m);
+    -- the way of a retry if the lifecycle has one from there, else that of an operator who sends it back
+    v_moves := array(select m from tasker.step_moves(v_steps, 'settle_failure', '{"reason": "the whole task is retried"}') m);
+    v_moves := v_moves || array(
+      select m from tasker.step_moves(array(select s from unnest(v_steps) s where s not in (select m.workflow_step_uuid from unnest(v_moves) m)),
+                                      'retry_step', '{"reason": "the whole task is retried"}') m);
     perform tasker.append_step_transitions(v_moves);
     perform tasker.withhold_dependents(tasker.satisfied_by(v_moves, false));
     perform tasker.resend_steps(v_steps);

@@ -25,6 +25,7 @@ begin
 
   perform tasker.miss_heartbeats(v_now, p_limit);
   v_counts.leases_expired := tasker.expire_claims(v_now, p_limit);
+  perform tasker.cool_breakers(v_due);
   perform tasker.purge_expired(p_limit);
 
   v_counts.next_due_at := tasker.next_due_at();

@@ -70,6 +70,10 @@ select tasker.define_vocabulary($vocabulary$
     {"from": "running", "event": "execution_failed", "to": "retrying", "fired_by": "operation", "operation": "report_failure", "guard": "retries_left", "severity": "warning", "description": "retry_count < max_retries"},
     {"from": "running", "event": "execution_failed", "to": "failed", "fired_by": "operation", "operation": "report_failure", "guard": "retries_exhausted", "severity": "error", "description": "retry_count >= max_retries"},
     {"from": "running", "event": "user_cancelled", "to": "cancelled", "fired_by": "command", "operation": "cancel_step", "severity": "warning", "description": "Cancelled by user"},
+    {"from": "pending", "event": "user_cancelled", "to": "cancelled", "fired_by": "command", "operation": "cancel_step", "is_addition": true, "severity": "warning", "description": "Cancel remaining tasks (actions of the workstream)"},
+    {"from": "queued", "event": "user_cancelled", "to": "cancelled", "fired_by": "command", "operation": "cancel_step", "is_addition": true, "severity": "warning", "description": "Cancel remaining tasks (actions of the workstream)"},
+    {"from": "retrying", "event": "user_cancelled", "to": "cancelled", "fired_by": "command", "operation": "cancel_step", "is_addition": true, "severity": "warning", "description": "Cancel remaining tasks (actions of the workstream)"},
+    {"from": "validating", "event": "user_cancelled", "to": "cancelled", "fired_by": "command", "operation": "cancel_step", "is_addition": true, "severity": "warning", "description": "Cancel remaining tasks (actions of the workstream)"},
     {"from": "retrying", "event": "retry_delay_elapsed", "to": "queued", "fired_by": "timer", "operation": "retry_due", "description": "Backoff is over"},
     {"from": "validating", "event": "validation_passed", "to": "completed", "fired_by": "operation", "operation": "validation_pass", "description": "All post_execution rules pass, or there is none"},
     {"from": "validating", "event": "validation_failed", "to": "failed", "fired_by": "operation", "operation": "validation_fail", "severity": "error", "description": "Any post_execution rule fails"}

@@ -51,14 +51,18 @@ select tasker.define_vocabulary($vocabulary$
     {"event": "success", "category": "processing", "description": "Exit code in expected_exit_codes"},
     {"event": "failure", "category": "processing", "description": "Exit code not expected"},
     {"event": "retry_eligible", "category": "processing", "description": "retry_count < max_retries"},
-    {"event": "retry_attempt", "category": "system", "description": "After exponential backoff"}
+    {"event": "retry_attempt", "category": "system", "description": "After exponential backoff"},
+    {"event": "manual_reset", "category": "control", "description": "Recovery 2: reset by hand"},
+    {"event": "skip_step", "category": "control", "description": "Recovery 2: skip failed step"}
    ],
    "transitions": [
     {"from": "S_PENDING", "event": "dependencies_met", "to": "S_RUNNING", "fired_by": "operation", "operation": "claim", "guard": "startable", "description": "All depends_on steps in S_SUCCESS"},
     {"from": "S_RUNNING", "event": "success", "to": "S_SUCCESS", "fired_by": "operation", "operation": "report_success", "guard": "work_succeeded", "description": "Exit code in expected_exit_codes"},
     {"from": "S_RUNNING", "event": "failure", "to": "S_FAILED", "fired_by": "operation", "operation": "report_failure", "guard": "work_failed", "severity": "warning", "description": "Exit code not expected"},
     {"from": "S_FAILED", "event": "retry_eligible", "to": "S_RETRYING", "fired_by": "operation", "operation": "settle_failure", "guard": "retries_left", "severity": "warning", "description": "retry_count < max_retries"},
-    {"from": "S_RETRYING", "event": "retry_attempt", "to": "S_RUNNING", "fired_by": "operation", "operation": "claim", "guard": "not_in_progress", "description": "After exponential backoff"}
+    {"from": "S_RETRYING", "event": "retry_attempt", "to": "S_RUNNING", "fired_by": "operation", "operation": "claim", "guard": "not_in_progress", "description": "After exponential backoff"},
+    {"from": "S_FAILED", "event": "manual_reset", "to": "S_PENDING", "fired_by": "command", "operation": "retry_step", "guard": "can_be_retried", "is_addition": true, "severity": "warning", "description": "Recovery 2: reset by hand"},
+    {"from": "S_FAILED", "event": "skip_step", "to": "S_SUCCESS", "fired_by": "command", "operation": "skip_step", "is_addition": true, "severity": "warning", "description": "Recovery 2: skip failed step"}
    ]
   },
   {

@@ -43,7 +43,8 @@ select tasker.define_vocabulary($vocabulary$
     {"event": "test_fails", "category": "processing", "description": "Test Fails"},
     {"event": "no_retries_left", "category": "processing", "description": "No Retries Left"},
     {"event": "manual_reset", "category": "control", "description": "Manual intervention/reset"},
-    {"event": "workstream_cancelled", "category": "control", "description": "Workstream cancelled"}
+    {"event": "workstream_cancelled", "category": "control", "description": "Workstream cancelled"},
+    {"event": "step_skipped", "category": "control", "description": "Step marked optional and skipped"}
    ],
    "transitions": [
     {"from": "PENDING", "event": "executor_starts", "to": "IN_PROGRESS", "fired_by": "operation", "operation": "claim", "guard": "startable", "description": "All dependencies complete"},
@@ -58,14 +59,18 @@ select tasker.define_vocabulary($vocabulary$
     {"from": "FAILED", "event": "retry_available", "to": "RETRYING", "fired_by": "operation", "operation": "settle_failure", "guard": "retries_left", "severity": "warning", "description": "Retries available"},
     {"from": "FAILED", "event": "max_retries_reached", "to": "CIRCUIT_OPEN", "fired_by": "operation", "operation": "settle_failure", "guard": "retries_exhausted", "severity": "error", "description": "Max retries exceeded, or the error is permanent"},
     {"from": "RETRYING", "event": "backoff_complete", "to": "IN_PROGRESS", "fired_by": "operation", "operation": "claim", "guard": "not_in_progress", "description": "Backoff complete"},
-    {"from": "RETRYING", "event": "circuit_opens", "to": "CIRCUIT_OPEN", "fired_by": "command", "severity": "error", "description": "Circuit opens during wait"},
+    {"from": "RETRYING", "event": "circuit_opens", "to": "CIRCUIT_OPEN", "fired_by": "operation", "operation": "hold_back", "severity": "error", "description": "Circuit opens during wait"},
     {"from": "CIRCUIT_OPEN", "event": "cooldown_expires", "to": "HALF_OPEN", "fired_by": "timer", "operation": "retry_due", "description": "Cooldown expires"},
     {"from": "HALF_OPEN", "event": "test_retry", "to": "IN_PROGRESS", "fired_by": "operation", "operation": "claim", "guard": "not_in_progress", "description": "Single test retry"},
-    {"from": "HALF_OPEN", "event": "test_fails", "to": "CIRCUIT_OPEN", "fired_by": "command", "severity": "error", "description": "Test fails"},
+    {"from": "HALF_OPEN", "event": "test_fails", "to": "CIRCUIT_OPEN", "fired_by": "operation", "operation": "hold_back", "severity": "error", "description": "Test fails before it starts: the circuit of the tool is open"},
     {"from": "TIMEOUT", "event": "retry_available", "to": "RETRYING", "fired_by": "operation", "operation": "settle_failure", "guard": "retries_left", "severity": "warning", "description": "Retries available"},
     {"from": "TIMEOUT", "event": "no_retries_left", "to": "FAILED", "fired_by": "operation", "operation": "settle_failure", "guard": "retries_exhausted", "severity": "error", "description": "No retries left"},
     {"from": "CIRCUIT_OPEN", "event": "manual_reset", "to": "PENDING", "fired_by": "command", "operation": "retry_step", "guard": "can_be_retried", "is_addition": true, "severity": "warning", "description": "Manual intervention/reset (state description)"},
-    {"from": "CIRCUIT_OPEN", "event": "workstream_cancelled", "to": "CANCELLED", "fired_by": "command", "operation": "cancel_step", "is_addition": true, "severity": "warning", "description": "Workstream cancelled (state description)"}
+    {"from": "CIRCUIT_OPEN", "event": "workstream_cancelled", "to": "CANCELLED", "fired_by": "command", "operation": "cancel_step", "is_addition": true, "severity": "warning", "description": "Workstream cancelled (state description)"},
+    {"from": "VALIDATING", "event": "workstream_cancelled", "to": "CANCELLED", "fired_by": "command", "operation": "cancel_step", "is_addition": true, "severity": "warning", "description": "Parent workstream cancelled (entry conditions of CANCELLED)"},
+    {"from": "RETRYING", "event": "workstream_cancelled", "to": "CANCELLED", "fired_by": "command", "operation": "cancel_step", "is_addition": true, "severity": "warning", "description": "Parent workstream cancelled (entry conditions of CANCELLED)"},
+    {"from": "HALF_OPEN", "event": "workstream_cancelled", "to": "CANCELLED", "fired_by": "command", "operation": "cancel_step", "is_addition": true, "severity": "warning", "description": "Parent workstream cancelled (entry conditions of CANCELLED)"},
+    {"from": "PENDING", "event": "step_skipped", "to": "SKIPPED", "fired_by": "command", "operation": "skip_step", "is_addition": true, "severity": "warning", "description": "Step marked optional and skipped (entry conditions of SKIPPED)"}
    ]
   }
  ]

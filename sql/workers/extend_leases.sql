@@ -9,13 +9,14 @@ begin
   if p_lease is null or p_lease <= interval '0' then
     perform tasker.raise_error('TK400', 'a lease must be longer than nothing', jsonb_build_object('lease', p_lease));
   end if;
+  -- the worker before its claims, as everywhere
+  update tasker.workers w set last_heartbeat_at = tasker.clock() where w.worker_uuid = p_worker_uuid;
   with mine as materialized (
     select c.claim_uuid from tasker.step_claims c where c.worker_uuid = p_worker_uuid order by c.claim_uuid for update
   )
   update tasker.step_claims c set lease_expires_at = tasker.clock() + p_lease
     from mine where c.claim_uuid = mine.claim_uuid;
   get diagnostics v_extended = row_count;
-  update tasker.workers w set last_heartbeat_at = tasker.clock() where w.worker_uuid = p_worker_uuid;
   return v_extended;
 end
 $$;

@@ -11,11 +11,13 @@ begin
       join tasker.worker_transitions t on t.worker_uuid = w.worker_uuid and t.most_recent
       join tasker.lifecycle_states s on s.lifecycle = t.lifecycle and s.state = t.to_state
      where not s.is_terminal
-       and w.last_heartbeat_at <= p_now - case s.phase
-             when 'busy' then w.heartbeat_interval * w.max_missed_heartbeats
-             when 'unresponsive' then w.heartbeat_interval * w.max_missed_heartbeats * 2
+       and case s.phase
+             when 'busy' then w.last_heartbeat_at <= p_now - w.heartbeat_interval * w.max_missed_heartbeats
+             -- as long again since it was given up, so that a clock that jumps ahead ends nobody at once
+             when 'unresponsive' then coalesce((t.metadata ->> 'missed_at')::timestamptz, w.last_heartbeat_at)
+                                      <= p_now - w.heartbeat_interval * w.max_missed_heartbeats
              -- nothing depends on a worker that holds nothing: only tidied up
-             else greatest(interval '1 day', w.heartbeat_interval * w.max_missed_heartbeats) end
+             else w.last_heartbeat_at <= p_now - greatest(interval '1 day', w.heartbeat_interval * w.max_missed_heartbeats) end
      order by w.worker_uuid
      limit p_limit
        for no key update of w skip locked
@@ -24,8 +26,8 @@ begin
       perform tasker.move_worker(v_worker.worker_uuid, 'worker_expire', jsonb_build_object('last_heartbeat_at', v_worker.last_heartbeat_at));
     else
       -- its work goes to others: the leases end now
-      update tasker.step_claims c set lease_expires_at = '-infinity' where c.worker_uuid = v_worker.worker_uuid;
-      perform coalesce(tasker.move_worker(v_worker.worker_uuid, 'worker_miss', jsonb_build_object('last_heartbeat_at', v_worker.last_heartbeat_at)),
+      update tasker.step_claims c set lease_expires_at = least(c.lease_expires_at, p_now) where c.worker_uuid = v_worker.worker_uuid;
+      perform coalesce(tasker.move_worker(v_worker.worker_uuid, 'worker_miss', jsonb_build_object('last_heartbeat_at', v_worker.last_heartbeat_at, 'missed_at', p_now)),
                        tasker.move_worker(v_worker.worker_uuid, 'worker_shutdown', jsonb_build_object('reason', 'missed its heartbeats')));
     end if;
     v_moved := v_moved + 1;

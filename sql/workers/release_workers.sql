@@ -3,23 +3,22 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_job record;
+  v_workers uuid[];
+  v_worker  uuid;
 begin
-  for v_job in
-    select j.worker_uuid, j.task_uuid, s.phase
-      from tasker.job_workers j
-      join tasker.task_transitions c on c.task_uuid = j.task_uuid and c.most_recent
-      join tasker.lifecycle_states s on s.lifecycle = c.lifecycle and s.state = c.to_state
+  with released as (
+    update tasker.job_workers j set released_at = clock_timestamp()
      where j.task_uuid = any (p_task_uuids) and j.released_at is null
-     order by j.worker_uuid
+    returning j.worker_uuid
+  )
+  select array_agg(r.worker_uuid) into v_workers from released r;
+  -- A worker comes before tasks in the order of locks, so nobody waits for it here: one that is busy asking for work
+  -- notices by itself that its job is over.
+  for v_worker in
+    select w.worker_uuid from tasker.workers w
+     where w.worker_uuid = any (v_workers) order by w.worker_uuid for no key update skip locked
   loop
-    update tasker.job_workers j set released_at = clock_timestamp() where j.worker_uuid = v_job.worker_uuid;
-    if v_job.phase = 'cancelled' then  -- seed 003: kill workers, release resources
-      perform tasker.move_worker(v_job.worker_uuid, 'worker_terminate', jsonb_build_object('task_uuid', v_job.task_uuid));
-    else
-      update tasker.workers w set shutdown_requested_at = coalesce(w.shutdown_requested_at, clock_timestamp()) where w.worker_uuid = v_job.worker_uuid;
-      perform tasker.move_worker(v_job.worker_uuid, 'worker_shutdown', jsonb_build_object('task_uuid', v_job.task_uuid));
-    end if;
+    perform tasker.end_released_worker(v_worker);
   end loop;
 end
 $$;

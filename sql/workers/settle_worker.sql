@@ -6,6 +6,7 @@ declare
   v_worker tasker.workers;
   v_phase  text;
 begin
+  perform tasker.end_released_worker(p_worker_uuid);
   select * into v_worker from tasker.workers w where w.worker_uuid = p_worker_uuid;
   v_phase := tasker.worker_phase(p_worker_uuid);
   if v_phase = 'unresponsive' then

@@ -17,7 +17,7 @@ begin
   end if;
   v_state := tasker.command_worker(p_worker_uuid, 'worker_terminate', p_reason, p_requested_by);
   -- what it held goes to others at the next tick, as if its lease had ended
-  update tasker.step_claims c set lease_expires_at = '-infinity' where c.worker_uuid = p_worker_uuid;
+  update tasker.step_claims c set lease_expires_at = least(c.lease_expires_at, tasker.clock()) where c.worker_uuid = p_worker_uuid;
   return tasker.end_request(p_request_id, v_state);
 end
 $$;

@@ -7,6 +7,7 @@ declare
 begin
   perform tasker.release_claims(array(select m.workflow_step_uuid from unnest(p_moves) m));
   perform tasker.withhold_dependents(tasker.satisfied_by(p_moves, false));
+  v_satisfied := v_satisfied || tasker.satisfied_by(tasker.skip_dependents(p_moves));
   perform tasker.release_dependents(v_satisfied);
   -- a task that nobody started yet is not started by what happens to its steps
   if exists (select from tasker.task_transitions c

@@ -43,11 +43,13 @@ begin
                           where c.workflow_step_uuid = s.workflow_step_uuid and c.most_recent limit 1) c on true
       left join lateral (select (p.metadata ->> 'claim_uuid')::uuid as claim_uuid from tasker.workflow_step_transitions p
                           where p.workflow_step_transition_uuid = s.result_transition_uuid
-                            and not p.metadata ? 'lease_expired' limit 1) reported on true
+                            and not p.metadata ?| array['lease_expired', 'timed_out'] limit 1) reported on true
       left join lateral (select x.event, x.to_state from tasker.lifecycle_transitions x
                           where x.lifecycle = s.lifecycle and x.from_state = c.to_state
                             and x.operation = any (case when r.success then array['report_success']
-                                                        when r.metadata ? 'timed_out' then array['report_timeout', 'report_failure']
+                                                        when r.metadata ? 'timed_out' then array['report_timeout', 'report_failure', 'validation_fail']
+                                                        -- whoever was to validate it is gone
+                                                        when r.metadata ? 'lease_expired' then array['report_failure', 'validation_fail']
                                                         else array['report_failure'] end)
                             and tasker.step_guard_holds(
                                   x.guard, row(s.unmet_dependencies, s.attempts, s.max_attempts, s.retryable,

@@ -14,14 +14,19 @@ begin
                         where c.workflow_step_uuid = s.workflow_step_uuid and c.most_recent limit 1) c
     join tasker.lifecycle_states x on x.lifecycle = c.lifecycle and x.state = c.to_state
    where s.task_uuid = p_task_uuid and not x.is_terminal
-     and (not p_only_under_way or x.counts_as <> 'pending');
+     and (not p_only_under_way or x.counts_as <> 'pending'
+          -- only a task that may be started again keeps what was not started
+          or not exists (select from tasker.tasks k join tasker.lifecycle_transitions r on r.lifecycle = k.lifecycle
+                          where k.task_uuid = p_task_uuid and r.operation = 'reset_task'));
   v_moves := array(select m from tasker.step_moves(v_steps, 'cancel_step', p_metadata) m);
   perform tasker.append_step_transitions(v_moves);
+  perform tasker.release_dependents(tasker.satisfied_by(v_moves));  -- optional ones hold nobody up
   perform tasker.notify_chunked('tasker_worker_state', array_agg(
             jsonb_build_object('kind', 'step_taken_away', 'worker_uuid', s.worker_uuid, 'uuid', s.workflow_step_uuid)))
-     from unnest(v_moves) m
-     join tasker.workflow_steps s on s.workflow_step_uuid = m.workflow_step_uuid and s.claim_uuid is not null;
-  perform tasker.release_claims(array(select m.workflow_step_uuid from unnest(v_moves) m));
+     from unnest(v_steps) as ended(workflow_step_uuid)
+     join tasker.workflow_steps s on s.workflow_step_uuid = ended.workflow_step_uuid and s.claim_uuid is not null;
+  -- where a lifecycle has no cancelled state (seed 001) they stay as they are, but nobody holds them any more
+  perform tasker.release_claims(v_steps);
   return cardinality(v_moves);
 end
 $$;

@@ -1,8 +1,8 @@
 create or replace function tasker.claim_from_queue(
   p_worker_uuid uuid,
   p_namespace   text,
-  p_queue_name  text,
-  p_limit       int,
+  p_step_uuids  uuid[],
+  p_starting    uuid[],
   p_lease       interval
 ) returns setof tasker.claimed_step
 language plpgsql
@@ -13,24 +13,19 @@ set enable_mergejoin = off
 set jit = off
 as $$
 declare
-  v_steps    uuid[];
-  v_moves    tasker.step_move[];
-  v_claim    uuid;
-  v_now      timestamptz;
-  v_held     uuid[];
-  v_starting uuid[];
+  v_steps uuid[] := p_step_uuids;
+  v_moves tasker.step_move[];
+  v_claim uuid;
+  v_now   timestamptz;
+  v_held  uuid[];
 begin
-  v_steps := tasker.pop_claimable(p_queue_name, p_limit);
-  if cardinality(v_steps) = 0 then
-    return;
-  end if;
-
-  v_starting := tasker.lock_for_claim(v_steps);
   v_claim := tasker.uuid_generate_v7();
   v_now := tasker.clock();
-  -- a step that was cancelled a moment ago makes no move
+  -- a step that was cancelled a moment ago makes no move, nor does one of a task that has ended
   v_moves := array(select m from tasker.step_moves(v_steps, 'claim', jsonb_build_object('worker_uuid', p_worker_uuid,
-                                                                                        'claim_uuid', v_claim)) m);
+                                                                                        'claim_uuid', v_claim)) m
+                    cross join lateral (select from tasker.tasks t
+                                         where t.task_uuid = m.task_uuid and t.completed_at is null limit 1) goes_on);
   if cardinality(v_moves) = 0 then
     return;
   end if;
@@ -44,7 +39,7 @@ begin
   v_steps := array(select m.workflow_step_uuid from unnest(v_moves) m);
 
   update tasker.workflow_steps s
-     set claim_uuid = v_claim, worker_uuid = p_worker_uuid, attempts = s.attempts + 1, last_attempted_at = v_now,
+     set claim_uuid = v_claim, worker_uuid = p_worker_uuid, handed_out_at = null, attempts = s.attempts + 1, last_attempted_at = v_now,
          max_attempts = greatest(s.max_attempts, s.attempts + 1)  -- whoever sent it back to work wants one more attempt
    where s.workflow_step_uuid = any (v_steps);
   insert into tasker.step_claims (claim_uuid, worker_uuid, namespace, step_uuids, open_steps, claimed_at, lease_expires_at, first_timeout_at)
@@ -52,8 +47,8 @@ begin
     from tasker.workflow_steps s
    where s.workflow_step_uuid = any (v_steps);
   perform tasker.append_step_transitions(v_moves);
-  if cardinality(v_starting) > 0 then
-    perform tasker.start_tasks(v_starting, v_steps);
+  if cardinality(p_starting) > 0 then
+    perform tasker.start_tasks(p_starting, v_steps);
   end if;
 
   return query
@@ -75,5 +70,5 @@ begin
    order by claimed.position;
 end
 $$;
-comment on function tasker.claim_from_queue(uuid, text, text, int, interval) is
-  'Claims from the queue of one namespace. The claim key is the fence: the report must carry it.';
+comment on function tasker.claim_from_queue(uuid, text, uuid[], uuid[], interval) is
+  'Claims locked steps that stood in the queues of one namespace. p_starting: tasks whose first step this may be. The claim key is the fence: the report must carry it.';

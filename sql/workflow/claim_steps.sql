@@ -12,9 +12,13 @@ declare
   v_worker tasker.workers;
   v_queue  record;
   v_left   int;
-  v_got    int;
   v_phase  text;
   v_ended  boolean;
+  v_steps  uuid[];
+  v_popped uuid[] := array[]::uuid[];
+  v_spaces text[] := array[]::text[];
+  v_space  text;
+  v_starting uuid[];
 begin
   if p_limit is null or p_limit not between 1 and 10000 then
     perform tasker.raise_error('TK400', format('can''t claim %s steps at once', coalesce(p_limit::text, 'null')),
@@ -24,6 +28,10 @@ begin
     perform tasker.raise_error('TK400', 'a lease must be longer than nothing', jsonb_build_object('lease', p_lease));
   end if;
   v_worker := tasker.lock_worker_or_refuse(p_worker_uuid);
+  if exists (select from tasker.job_workers j where j.worker_uuid = p_worker_uuid and j.released_at is not null) then
+    perform tasker.end_released_worker(p_worker_uuid);
+    v_worker := tasker.lock_worker_or_refuse(p_worker_uuid);
+  end if;
   select s.phase, s.is_terminal into v_phase, v_ended
     from tasker.worker_transitions t join tasker.lifecycle_states s on s.lifecycle = t.lifecycle and s.state = t.to_state
    where t.worker_uuid = p_worker_uuid and t.most_recent;
@@ -57,15 +65,34 @@ begin
      where q.namespace = any (coalesce(p_namespaces, v_worker.namespaces, array[q.namespace]))
      order by random()
   loop
-    return query select * from tasker.claim_from_queue(p_worker_uuid, v_queue.namespace, v_queue.queue_name, v_left, p_lease);
-    get diagnostics v_got = row_count;
-    v_left := v_left - v_got;
-    if v_got > 0 and v_phase = 'idle' then
-      perform tasker.move_worker(p_worker_uuid, 'worker_assign');
-      v_phase := 'busy';
+    v_steps := tasker.pop_claimable(v_queue.queue_name, v_left);
+    if cardinality(v_steps) > 0 then
+      v_popped := v_popped || v_steps;
+      if v_queue.namespace <> all (v_spaces) then
+        v_spaces := v_spaces || v_queue.namespace;
+      end if;
+      v_left := v_left - cardinality(v_steps);
+      exit when v_left <= 0;
     end if;
-    exit when v_left <= 0;
   end loop;
+  if cardinality(v_popped) > 0 then
+    -- everything is locked at once and in one order, whatever queues it came from
+    v_starting := tasker.lock_for_claim(v_popped);
+    foreach v_space in array v_spaces loop
+      return query
+      select * from tasker.claim_from_queue(p_worker_uuid, v_space,
+                                            case when cardinality(v_spaces) = 1 then v_popped
+                                                 else array(select p.step from unnest(v_popped) with ordinality as p(step, position)
+                                                             cross join lateral (select s.namespace from tasker.workflow_steps s
+                                                                                  where s.workflow_step_uuid = p.step limit 1) s
+                                                             where s.namespace = v_space order by p.position) end,
+                                            v_starting, p_lease);
+      if found and v_phase = 'idle' then
+        perform tasker.move_worker(p_worker_uuid, 'worker_assign');
+        v_phase := 'busy';
+      end if;
+    end loop;
+  end if;
   if v_phase = 'busy' then
     perform tasker.move_worker(p_worker_uuid, 'worker_finish');  -- the guard: it holds nothing any more
   end if;

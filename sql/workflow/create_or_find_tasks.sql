@@ -35,7 +35,8 @@ begin
              from unnest(p_tasks) with ordinality as t
              join unnest(p_plans) with ordinality as p(plan_uuid, position) on p.position = t.ordinality
              join unnest(p_steps) s on s.named_task_uuid = p.plan_uuid
-            where s.requires <> '{}') q;
+            where s.requires <> '{}'
+            order by 1, 2) q;  -- one order for all sessions
   v_created := tasker.insert_tasks(p_tasks, p_plans, p_steps, p_start);
   -- jobs look for their workers at once
   perform tasker.drive_tasks(array(select t.task_uuid from unnest(p_tasks) with ordinality as t

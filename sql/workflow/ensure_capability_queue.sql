@@ -3,7 +3,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_queue text := 'worker_' || substr(md5(p_namespace || ':' || array_to_string(p_requires, ',')), 1, 24) || '_cap_queue';
+  v_queue text := 'worker_' || substr(md5(jsonb_build_array(p_namespace, p_requires)::text), 1, 24) || '_cap_queue';
   v_new   boolean;
 begin
   if exists (select from tasker.capability_queues c where c.namespace = p_namespace and c.requires = p_requires) then

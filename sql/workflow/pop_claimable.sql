@@ -6,6 +6,9 @@ declare
   c_uuid     constant text := '^[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}$';
   v_messages jsonb[];
   v_steps    uuid[] := array[]::uuid[];
+  v_found    uuid[];
+  v_waiting  uuid[];
+  v_rounds   int := 0;
 begin
   if to_regclass('pgmq.' || quote_ident('q_' || p_queue_name)) is null then
     return v_steps;
@@ -26,19 +29,27 @@ begin
         where coalesce(m ->> 'step_uuid', '') !~ c_uuid;
     end if;
 
-    v_steps := v_steps || array(
+    v_found := array(
       select asked.step_uuid
         from (select (m.message ->> 'step_uuid')::uuid as step_uuid, min(m.position) as position
                 from unnest(v_messages) with ordinality as m(message, position)
                where coalesce(m.message ->> 'step_uuid', '') ~ c_uuid
                group by 1) asked  -- a step that was taken out by hand and put back has two messages here
-       cross join lateral (select t.lifecycle, t.to_state from tasker.workflow_step_transitions t
+       cross join lateral (select t.lifecycle, t.to_state, t.task_uuid from tasker.workflow_step_transitions t
                             where t.workflow_step_uuid = asked.step_uuid and t.most_recent limit 1) c
        where asked.step_uuid <> all (v_steps)
+         -- where a lifecycle has no cancelled state, its steps outlive the task as they are
+         and (c.lifecycle in (select l.lifecycle from tasker.lifecycles l where l.queues_by_state)
+              or (select k.completed_at is null from tasker.tasks k where k.task_uuid = c.task_uuid))
          and (select true from tasker.lifecycle_transitions r
                where r.lifecycle = c.lifecycle and r.from_state = c.to_state and r.operation = 'claim' limit 1)
        order by asked.position);
-    exit when cardinality(v_steps) >= p_limit;
+    -- nor must what waits for a breaker; but a long queue of it is worked off in several calls
+    v_waiting := tasker.wait_for_breakers(v_found);
+    v_steps := v_steps || array(select f.step from unnest(v_found) with ordinality as f(step, position)
+                                 where f.step <> all (v_waiting) order by f.position);
+    v_rounds := v_rounds + least(cardinality(v_waiting), 1);
+    exit when cardinality(v_steps) >= p_limit or v_rounds >= 50;
   end loop;
   return v_steps;
 end

@@ -7,7 +7,7 @@ declare
   v_role name := case current_setting('role') when 'none' then session_user else current_setting('role')::name end;
 begin
   if not has_function_privilege(
-       v_role, coalesce(to_regprocedure(format('tasker.%I(uuid, text, text, text)', p_operation)),
+       v_role, coalesce(to_regprocedure(format('tasker.%I(uuid, text, text, text)', coalesce(p_operation, 'give_up_task'))),
                         'tasker.give_up_task(uuid, text, text, text)'::regprocedure), 'execute') then
     perform tasker.raise_error('TK403', format('role %s may not do this: %s', v_role, coalesce(p_operation, 'a manual action')),
                                jsonb_build_object('role', v_role, 'operation', p_operation),

@@ -54,7 +54,7 @@ begin
     v_moves := array(select m from tasker.step_moves(array(select m.workflow_step_uuid from unnest(v_moves) m), 'settle_failure') m);
   end loop;
   perform tasker.record_step_results(v_done);
-  perform tasker.skip_dependents(v_done);
+  v_done := v_done || tasker.skip_dependents(v_done);
   v_ready := tasker.release_dependents(tasker.satisfied_by(v_done));
 
   v_counts := tasker.drive_tasks(

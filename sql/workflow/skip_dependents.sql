@@ -1,10 +1,11 @@
-create or replace function tasker.skip_dependents(p_moves tasker.step_move[]) returns void
+create or replace function tasker.skip_dependents(p_moves tasker.step_move[]) returns tasker.step_move[]
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_failed uuid[];
   v_moves  tasker.step_move[];
+  v_done   tasker.step_move[] := '{}';
 begin
   -- only where the lifecycle knows skipping, and only from steps that do not come back by themselves
   v_failed := array(
@@ -20,9 +21,12 @@ begin
     perform tasker.lock_steps(v_failed);
     v_moves := array(select m from tasker.step_moves(v_failed, 'skip_dependent', '{"reason": "a step it depends on ended without success"}') m);
     perform tasker.append_step_transitions(v_moves);
-    v_failed := array(select m.workflow_step_uuid from unnest(v_moves) m);
+    v_done := v_done || v_moves;
+    -- an optional step that is left out holds nobody up
+    v_failed := array(select m.workflow_step_uuid from unnest(v_moves) m where m.workflow_step_uuid <> all (tasker.satisfied_by(v_moves)));
   end loop;
+  return v_done;
 end
 $$;
 comment on function tasker.skip_dependents(tasker.step_move[]) is
-  'Leaves out what can''t run any more since a step it depends on ended without success, and what depends on that (seed 002: SKIPPED).';
+  'Leaves out what can''t run any more since a step it depends on ended without success, and what depends on that (seed 002: SKIPPED). Returns the moves it made.';

@@ -87,7 +87,7 @@ def test_built_in_handlers(cli: Cli, write: Callable[..., Path], conn: Any) -> N
           - {name: inputs, handler: shell, depends_on: [said], arguments: {argv: [cat], inputs_on_stdin: true}}
           - {name: long, handler: shell, arguments: {argv: [seq, "100000"], max_output_bytes: 10}}
           - {name: nul, handler: shell, arguments: {argv: [printf, 'a\\000b']}}
-          - {name: grep, handler: shell, arguments: {argv: [grep, x], stdin: "y", expect_exit_codes: [0, 1]}}
+          - {name: grep, handler: shell, arguments: {argv: [grep, x], stdin: "y", expected_exit_codes: [0, 1]}}
           - {name: where, handler: shell, arguments: {argv: [sh, -c, "pwd; echo $COLOR"], cwd: /, env: {COLOR: red}}}
           - {name: secret, handler: shell, arguments: {argv: [env]}}
         """
@@ -118,7 +118,7 @@ def test_what_the_shell_handler_refuses(cli: Cli, write: Callable[..., Path], co
         steps:
           - {name: missing, handler: shell, arguments: {argv: [no-such-program-at-all]}}
           - {name: text, handler: shell, arguments: {argv: "ls | wc"}}
-          - {name: codes, handler: shell, arguments: {argv: [ls], expect_exit_codes: all}}
+          - {name: codes, handler: shell, arguments: {argv: [ls], expected_exit_codes: all}}
           - name: slow
             handler: shell
             arguments: {argv: [sh, -c, "sleep 60 & sleep 60"], timeout_seconds: 0.2}

@@ -34,6 +34,14 @@ for _name, _target, _help in (
     ("worker", "pgtasker.cli.worker:app", "Run workers."),
     ("lifecycle", "pgtasker.cli.lifecycle:app", "Print the state machines, drawn from their rows."),
     ("audit", "pgtasker.cli.audit:app", "Read the audit trail of results."),
+    ("export", "pgtasker.cli.export:export", "Print every transition as JSON lines, in the schema of seed 000."),
+    (
+        "validate-transitions",
+        "pgtasker.cli.validate:validate_transitions",
+        "Check a file of transitions, of any producer, against the rules.",
+    ),
+    ("metrics", "pgtasker.cli.metrics:metrics", "Print metrics, or the text that Prometheus reads."),
+    ("attach", "pgtasker.cli.attach:app", "Give rows of your own tables a lifecycle."),
     ("namespace", "pgtasker.cli.namespace:app", "List namespaces and switch their notifications."),
     (
         "check",

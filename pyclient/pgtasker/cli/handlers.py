@@ -3,19 +3,18 @@
 ``noop``   does nothing, returns null
 ``echo``   returns ``{"arguments", "inputs", "attempt"}``: what the step was given
 ``sleep``  sleeps ``arguments.seconds`` divided by the task context's ``speedup`` (default 1; 0 or "inf": not at all)
-``shell``  runs ``arguments.argv`` (a list, no shell) and returns its exit code and output
+``shell``  runs ``arguments.argv`` (a list, no shell) and returns its exit code and output: ``pgtasker.shell``
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 import os
 from typing import Any
 
-from pgtasker import PermanentError, StepContext, TransientError, Worker
-from pgtasker.cli import shell as programs
+from pgtasker import PermanentError, StepContext, Worker
+from pgtasker.shell import shell
 
 BUILT_IN = ("noop", "echo", "sleep", "shell")
 USER_WORKER_VARIABLE = "PGTASKER_RUN_HANDLERS"
@@ -46,62 +45,6 @@ async def sleep(ctx: StepContext) -> dict[str, float]:
     return {"seconds": seconds, "slept": slept}
 
 
-async def shell(ctx: StepContext) -> dict[str, Any]:
-    """Run a program without a shell, in a process group of its own.
-
-    Arguments: ``argv`` (list of text), ``timeout_seconds`` (default: what is left of the step's own limit), ``cwd``,
-    ``env`` (added to a small allow-list of the worker's variables), ``stdin`` (text), ``inputs_on_stdin`` (true: the
-    results of the dependencies as JSON instead), ``max_output_bytes`` (64 KiB a stream), ``expect_exit_codes``
-    (default [0]).
-
-    Returns ``{"exit_code", "stdout", "stderr", "stdout_bytes", "stderr_bytes", "truncated", "seconds"}``. Raises
-    PermanentError for a program that cannot be started or arguments of the wrong kind, TransientError for one that
-    ran out of time, and RuntimeError (retried by the step's own limits) for an unexpected exit code.
-    """
-    arguments = ctx.arguments
-    argv = arguments.get("argv")
-    if not isinstance(argv, list) or not argv or not all(isinstance(word, str) for word in argv):
-        raise PermanentError("arguments.argv must be a list of text with the program first")
-    expected = arguments.get("expect_exit_codes", [0])
-    if not isinstance(expected, list) or not all(isinstance(code, int) for code in expected):
-        raise PermanentError("arguments.expect_exit_codes must be a list of whole numbers")
-    left = ctx.seconds_left()
-    limits = [limit for limit in (left, arguments.get("timeout_seconds")) if limit is not None]
-    try:
-        done = await programs.run(
-            argv,
-            timeout_seconds=min(map(float, limits), default=None),
-            stdin=_stdin(ctx),
-            cwd=arguments.get("cwd"),
-            env=arguments.get("env"),
-            max_output_bytes=int(arguments.get("max_output_bytes", programs.DEFAULT_MAX_OUTPUT_BYTES)),
-        )
-    except TimeoutError:
-        raise TransientError(f"{argv[0]} ran longer than {min(map(float, limits)):g} s and was ended") from None
-    except OSError as error:
-        raise PermanentError(f"{argv[0]} cannot be started: {error.strerror or error}") from None
-    if done.exit_code not in expected:
-        raise RuntimeError(
-            f"{argv[0]} exited with {done.exit_code}, expected {expected}: {_last_line(done.stderr or done.stdout)}"
-        )
-    return {
-        "exit_code": done.exit_code,
-        "stdout": done.stdout,
-        "stderr": done.stderr,
-        "stdout_bytes": done.stdout_bytes,
-        "stderr_bytes": done.stderr_bytes,
-        "truncated": done.truncated,
-        "seconds": round(done.seconds, 3),
-    }
-
-
-def _stdin(ctx: StepContext) -> bytes | None:
-    if ctx.arguments.get("inputs_on_stdin"):
-        return json.dumps(ctx.inputs, ensure_ascii=False).encode()
-    text = ctx.arguments.get("stdin")
-    return None if text is None else str(text).encode()
-
-
 def _number(holder: Any, name: str, default: float) -> float:
     value = holder.get(name, default)
     try:
@@ -111,11 +54,6 @@ def _number(holder: Any, name: str, default: float) -> float:
     if number < 0 or math.isnan(number):
         raise PermanentError(f"{name} must not be negative, got {value!r}")
     return number
-
-
-def _last_line(text: str) -> str:
-    lines = text.strip().splitlines()
-    return lines[-1][:500] if lines else "no output"
 
 
 def add_built_in(worker: Worker) -> Worker:

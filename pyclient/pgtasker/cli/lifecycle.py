@@ -12,6 +12,7 @@ from pgtasker.cli._errors import OK, CommandError
 from pgtasker.cli._settings import settings
 
 app = App(name="lifecycle", help="Print the state machines, drawn from their rows.", result_action="return_value")
+app.command("pgtasker.cli.export:export_rules", name="export", help="Print the definitions of vocabularies as JSON.")
 
 
 @app.command(name="list")

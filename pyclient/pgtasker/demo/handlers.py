@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pgtasker import PermanentError, StepContext, TransientError, Worker
-from pgtasker.cli import shell as programs
+from pgtasker import shell as programs
 from pgtasker.cli.handlers import add_built_in
 
 KNOCKS_NEEDED = 2

@@ -1,0 +1,86 @@
+create or replace function tasker.metrics_fold(p_limit int default 20000) returns int
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_cursor  tasker.metrics_cursor;
+  v_changes tasker.changes[];
+begin
+  -- a standby can't count; it shows what its primary has counted
+  if current_setting('transaction_read_only') = 'on' then
+    return 0;
+  end if;
+  -- two scrapes at once: one counts, the other one shows what is there
+  select * into v_cursor from tasker.metrics_cursor c for update skip locked;
+  if not found then
+    return 0;
+  end if;
+  -- below the oldest running transaction nothing can appear any more, so every row is counted once
+  select array_agg((c.recorded_xid, c.change_id, c.log, c.transition_uuids)::tasker.changes order by c.recorded_xid, c.change_id)
+    into v_changes
+    from (select c.* from tasker.changes c
+           where (c.recorded_xid, c.change_id) > (v_cursor.recorded_xid, v_cursor.change_id)
+             and c.recorded_xid < pg_snapshot_xmin(pg_current_snapshot())
+           order by c.recorded_xid, c.change_id
+           limit p_limit) c;
+  if v_changes is null then
+    return 0;
+  end if;
+
+  with new_rows as materialized (
+    select l.lifecycle, l.from_state, l.event, l.to_state, l.created_at, p.created_at as entered_at
+      from unnest(v_changes) c
+     cross join lateral unnest(c.transition_uuids) as u(transition_uuid)
+     cross join lateral (
+       select t.lifecycle, t.from_state, t.event, t.to_state, t.created_at, t.task_uuid as entity, null::text as key, t.sort_key
+         from tasker.task_transitions t where c.log = 'task' and t.task_transition_uuid = u.transition_uuid
+        union all
+       select t.lifecycle, t.from_state, t.event, t.to_state, t.created_at, t.workflow_step_uuid, null, t.sort_key
+         from tasker.workflow_step_transitions t where c.log = 'step' and t.workflow_step_transition_uuid = u.transition_uuid
+        union all
+       select t.lifecycle, t.from_state, t.event, t.to_state, t.created_at, t.worker_uuid, null, t.sort_key
+         from tasker.worker_transitions t where c.log = 'worker' and t.worker_transition_uuid = u.transition_uuid
+        union all
+       select t.lifecycle, t.from_state, t.event, t.to_state, t.created_at, t.circuit_breaker_uuid, null, t.sort_key
+         from tasker.circuit_breaker_transitions t where c.log = 'circuit_breaker' and t.circuit_breaker_transition_uuid = u.transition_uuid
+        union all
+       select t.lifecycle, t.from_state, t.event, t.to_state, t.created_at, t.attachment_uuid, t.entity_key, t.sort_key
+         from tasker.attached_transitions t where c.log = 'attached' and t.attached_transition_uuid = u.transition_uuid) l
+      left join lateral (
+       select t.created_at from tasker.task_transitions t where c.log = 'task' and t.task_uuid = l.entity and t.sort_key = l.sort_key - 1
+        union all
+       select t.created_at from tasker.workflow_step_transitions t
+        where c.log = 'step' and t.workflow_step_uuid = l.entity and t.sort_key = l.sort_key - 1
+        union all
+       select t.created_at from tasker.worker_transitions t where c.log = 'worker' and t.worker_uuid = l.entity and t.sort_key = l.sort_key - 1
+        union all
+       select t.created_at from tasker.circuit_breaker_transitions t
+        where c.log = 'circuit_breaker' and t.circuit_breaker_uuid = l.entity and t.sort_key = l.sort_key - 1
+        union all
+       select t.created_at from tasker.attached_transitions t
+        where c.log = 'attached' and t.attachment_uuid = l.entity and t.entity_key = l.key and t.sort_key = l.sort_key - 1) p on true
+  ), counted as (
+    insert into tasker.metrics_transition_totals as known (lifecycle, from_state, event, to_state, transitions)
+    select n.lifecycle, coalesce(n.from_state, ''), n.event, n.to_state, count(*)
+      from new_rows n group by n.lifecycle, n.from_state, n.event, n.to_state
+        on conflict (lifecycle, from_state, event, to_state) do update set transitions = known.transitions + excluded.transitions
+  ), timed as (
+    insert into tasker.metrics_visit_totals as known (lifecycle, state, bucket, visits, seconds)
+    select v.lifecycle, v.state, v.bucket, count(*), sum(v.seconds)
+      from (select n.lifecycle, n.from_state as state, s.seconds,
+                   (select count(*) from unnest(tasker.metrics_buckets()) as b(bound) where s.seconds > b.bound)::int as bucket
+              from new_rows n
+             cross join lateral (select extract(epoch from n.created_at - n.entered_at)::double precision as seconds) s
+             where n.entered_at is not null) v
+     group by v.lifecycle, v.state, v.bucket
+        on conflict (lifecycle, state, bucket) do update
+       set visits = known.visits + excluded.visits, seconds = known.seconds + excluded.seconds
+  )
+  update tasker.metrics_cursor c
+     set recorded_xid = v_changes[cardinality(v_changes)].recorded_xid, change_id = v_changes[cardinality(v_changes)].change_id;
+  return cardinality(v_changes);
+end
+$$;
+comment on function tasker.metrics_fold(int) is
+  'Adds what the change feed says is new to the counters of prometheus_metrics, each log row once, and says how many statements it took in.';

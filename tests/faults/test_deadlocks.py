@@ -1,0 +1,239 @@
+"""Whatever runs at once, nothing waits in a circle: every function locks in the same order."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+import psycopg
+
+from tests.workflow.engine import BY, Engine, Row, graph, in_parallel, report_of, step
+from tests.workflow.fixtures import OpenEngine, on_one_server
+
+SECONDS = 20.0
+VOCABULARIES = ["tasker", "orchestration", "pipeline", "execution", "supervision"]
+TOOLS = ["anvil", "bellows", "crucible"]
+NAMESPACES = ["default", "north"]
+
+
+def flow(vocabulary: str, chance: random.Random) -> Row:
+    """A small diamond that fails, times out and waits a lot."""
+
+    def some(name: str, *depends_on: str) -> Row:
+        more: dict[str, Any] = {"acceptance": [{"type": "custom"}]} if chance.random() < 0.2 else {}
+        return step(
+            name,
+            *depends_on,
+            tool=chance.choice(TOOLS),
+            max_attempts=3,
+            timeout_seconds=chance.choice([0.2, 300]),
+            on_failure=chance.choice(["block", "stop", "continue"]),
+            **more,
+        )
+
+    fields: dict[str, Any] = {"vocabulary": vocabulary, "max_retries": 1}
+    if vocabulary == "supervision":
+        fields["worker_count"] = chance.randint(1, 2)
+    if chance.random() < 0.5:
+        fields["timeout_seconds"] = chance.choice([0.3, 1, 5])
+    return graph(some("a"), some("b"), some("c", "a", "b"), some("d", "b"), some("e", "c", "d"), **fields)
+
+
+class Player:
+    """One session that calls everything at random over what all sessions share."""
+
+    def __init__(self, engine: Engine, seed: int, tasks: list[UUID], workers: list[UUID]) -> None:
+        self.engine, self.tasks, self.workers = engine, tasks, workers
+        self.chance = random.Random(seed)
+        self.claims: list[Row] = []
+        self.deadlocks: list[str] = []
+        self.refused: dict[str, int] = {}
+        self.calls = 0
+        self.moves: list[tuple[int, Callable[[], Any]]] = [
+            (14, self.claim),
+            (14, self.report),
+            (8, lambda: engine.orchestrate(self.chance.choice([1, 10, 100]))),
+            (8, lambda: engine.tick(self.chance.choice([1, 5, 100]))),
+            (3, self.create),
+            (2, self.create_many),
+            (2, lambda: engine.call("cancel_task", p_task_uuid=self.task(), **BY)),
+            (1, lambda: engine.call("reset_task", p_task_uuid=self.task(), **BY)),
+            (1, lambda: engine.call("give_up_task", p_task_uuid=self.task(), **BY)),
+            (1, lambda: engine.call("resolve_task", p_task_uuid=self.task(), **BY)),
+            (6, self.command_step),
+            (3, self.heartbeat),
+            (3, lambda: engine.call("extend_leases", p_worker_uuid=self.worker())),
+            (1, self.end_worker),
+            (2, self.register),
+            (2, self.checkpoint),
+            (2, self.validate),
+            (3, self.use_breaker),
+            (1, lambda: engine.call("reset_breaker", p_tool=self.chance.choice(TOOLS), **BY)),
+            (1, lambda: engine.table("recover", p_dry_run=False, **BY)),
+            (1, lambda: engine.call("purge_expired")),
+            (1, self.move_task),
+        ]
+
+    def task(self) -> UUID:
+        # mostly the newest ones, so that the sessions meet
+        return self.chance.choice(self.tasks[-12:])
+
+    def worker(self) -> UUID:
+        return self.chance.choice(self.workers[-10:])
+
+    def a_step(self) -> UUID | None:
+        rows = self.engine.column("select workflow_step_uuid from tasker.workflow_steps where task_uuid = %s", self.task())
+        return self.chance.choice(rows) if rows else None
+
+    def claim(self) -> None:
+        namespaces = self.chance.choice([None, NAMESPACES, NAMESPACES[:1]])
+        lease = self.chance.choice(["50 ms", "30 s"])
+        self.claims += self.engine.claim(self.chance.choice([1, 3, 10]), self.worker(), namespaces, lease)
+
+    def report(self) -> None:
+        self.chance.shuffle(self.claims)
+        count = self.chance.choice([1, 2, 10])
+        batch, self.claims = self.claims[:count], self.claims[count:]
+        reports = []
+        for claimed in batch:
+            if self.chance.random() < 0.5:
+                reports.append(report_of(claimed, result=1))
+            else:
+                category = self.chance.choice(["transient", "permanent", "unknown"])
+                error = {"message": self.chance.choice("xyz")}
+                reports.append(report_of(claimed, success=False, error=error, category=category, retry_after=0.01))
+        self.engine.report(reports)
+
+    def request(self) -> dict[str, Any]:
+        """A request id now and then, from a small stock."""
+        return {"p_request_id": f"r{self.chance.randint(1, 30)}"} if self.chance.random() < 0.3 else {}
+
+    def create(self) -> None:
+        parent = {"p_parent_task_uuid": self.task()} if self.tasks and self.chance.random() < 0.4 else {}
+        self.tasks.append(
+            self.engine.create(
+                flow(self.chance.choice(VOCABULARIES), self.chance),
+                p_namespace=self.chance.choice(NAMESPACES),
+                **parent,
+            )
+        )
+
+    def create_many(self) -> None:
+        name = f"many-{self.chance.choice(VOCABULARIES)}"
+        self.tasks += self.engine.column(
+            "select * from tasker.create_tasks(jsonb_build_array(jsonb_build_object('name', %s::text), jsonb_build_object('name', %s::text)))",
+            name,
+            name,
+        )
+
+    def command_step(self) -> None:
+        if target := self.a_step():
+            function = self.chance.choice(["retry_step", "reset_step", "cancel_step", "resolve_step", "skip_step"])
+            self.engine.call(function, p_step_uuid=target, **BY, **self.request())
+
+    def heartbeat(self) -> None:
+        self.engine.call("worker_heartbeat", p_worker_uuid=self.worker())
+
+    def end_worker(self) -> None:
+        function = self.chance.choice(["shutdown_worker", "terminate_worker", "pause_worker", "resume_worker", "start_worker"])
+        who = {} if function == "shutdown_worker" else BY
+        self.engine.call(function, p_worker_uuid=self.worker(), **who)
+
+    def register(self) -> None:
+        self.workers.append(
+            self.engine.one(
+                "select tasker.register_worker('w', '{}', 20, %s, null, '100 ms', 1)",
+                self.chance.choice(["tasker", "supervision", "supervision"]),
+            )
+        )
+
+    def checkpoint(self) -> None:
+        if self.claims:
+            claimed = self.chance.choice(self.claims)
+            self.engine.call(
+                "save_checkpoint",
+                p_step_uuid=claimed["workflow_step_uuid"],
+                p_claim_uuid=claimed["claim_uuid"],
+                p_checkpoint={"at": 1},
+            )
+
+    def validate(self) -> None:
+        rows = self.engine.rows(
+            "select workflow_step_uuid, claim_uuid from tasker.step_overview where phase = 'validating' and claim_uuid is not null limit 3"
+        )
+        if rows:
+            row = self.chance.choice(rows)
+            self.engine.call(
+                "report_validation",
+                p_step_uuid=row["workflow_step_uuid"],
+                p_claim_uuid=row["claim_uuid"],
+                p_passed=self.chance.random() < 0.7,
+            )
+
+    def use_breaker(self) -> None:
+        tool = self.chance.choice(TOOLS)
+        permit = self.engine.row("select * from tasker.breaker_permit(%s, '50 ms')", tool)
+        if permit["allowed"]:
+            self.engine.call(
+                "record_breaker_result",
+                p_tool=tool,
+                p_success=self.chance.random() < 0.5,
+                p_error={"message": "x"},
+                p_permit_uuid=permit["permit_uuid"],
+            )
+
+    def move_task(self) -> None:
+        events = self.engine.column("select event from tasker.allowed_events('task', %s) where fired_by <> 'command'", self.task())
+        if events:
+            self.engine.call("transition_task", p_task_uuid=self.task(), p_event=self.chance.choice(events))
+
+    def play(self, until: float) -> None:
+        weights = [weight for weight, _ in self.moves]
+        while time.monotonic() < until:
+            (move,) = self.chance.choices([call for _, call in self.moves], weights)
+            self.calls += 1
+            try:
+                move()
+            except psycopg.errors.DeadlockDetected as deadlock:
+                self.deadlocks.append(f"{deadlock.diag.message_detail}\n{deadlock.diag.context}")
+            except psycopg.Error as refused:
+                code = refused.sqlstate or type(refused).__name__
+                assert code.startswith("TK"), f"{code}: {refused}\n{refused.diag.context}"
+                self.refused[code] = self.refused.get(code, 0) + 1
+
+
+@on_one_server
+def test_eight_sessions_call_everything_and_never_deadlock(engine: Engine, open_engine: OpenEngine) -> None:
+    """All functions at random over few tasks of all five vocabularies; nothing contradicts itself at the end."""
+    chance = random.Random(20)
+    for namespace in NAMESPACES:
+        engine.call("ensure_namespace", p_namespace=namespace)
+    for tool in TOOLS:
+        engine.rows("select tasker.configure_breaker(%s, 3, '200 ms', 1)", tool)
+    for vocabulary in VOCABULARIES:
+        engine.call("register_template", p_template={**flow(vocabulary, chance), "name": f"many-{vocabulary}"})
+    tasks = [engine.create(flow(vocabulary, chance)) for vocabulary in VOCABULARIES]
+    workers: list[UUID] = [engine.worker("first")]
+    players = [Player(open_engine(), seed, tasks, workers) for seed in range(8)]
+    for player in players:
+        player.register()
+    until = time.monotonic() + SECONDS
+    in_parallel([lambda p=player: p.play(until) for player in players])  # type: ignore[misc]
+    assert [deadlock for player in players for deadlock in player.deadlocks] == []
+    assert sum(player.calls for player in players) > 500, "they played"
+    assert engine.one("select count(distinct lifecycle) from tasker.workflow_step_transitions") == 4
+    # leases and backoffs run out, then nothing is left that only a person could move
+    engine.shift_clock("1 hour")
+    engine.settle()
+    import os
+    if os.environ.get("DEBUGHUNT"):
+        for f in engine.rows("select * from tasker.check_consistency() limit 6"):
+            print(f)
+            for r in engine.rows("select t.sort_key, t.lifecycle, from_state, event, to_state, metadata->>'claim_uuid' c, metadata->>'manual' m, t.created_at, metadata from tasker.workflow_step_transitions t where workflow_step_uuid = %s order by sort_key", f["entity_uuid"])[-4:]: print('   ', list(r.values()))
+            for r in engine.rows("select t.* from tasker.task_transitions t where task_uuid = (select task_uuid from tasker.workflow_steps where workflow_step_uuid = %s) order by sort_key", f["entity_uuid"])[-4:]: print('   T ', r["from_state"], r["event"], r["to_state"], r["created_at"])
+            print(engine.rows("select * from tasker.workflow_steps where workflow_step_uuid = %s", f["entity_uuid"]))
+    assert engine.rows("select * from tasker.check_consistency() limit 10") == []
+    assert engine.table("recover") == []
