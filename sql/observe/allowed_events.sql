@@ -34,7 +34,7 @@ begin
     return query
     select r.event, r.to_state, r.fired_by, r.guard,
            -- what a report will say is not known yet
-           r.operation in ('report_success', 'report_failure') or tasker.step_guard_holds(r.guard, v_step_facts)
+           coalesce(r.operation in ('report_success', 'report_failure'), false) or tasker.step_guard_holds(r.guard, v_step_facts)
       from tasker.workflow_step_transitions c
       join tasker.lifecycle_transitions r on r.lifecycle = c.lifecycle and r.from_state = c.to_state
      where c.workflow_step_uuid = p_uuid and c.most_recent

@@ -40,6 +40,8 @@ as $$
   ), unmet as (
     select e.to_step_uuid, (count(*) filter (where p.counts_as is distinct from 'satisfied'))::int as unmet
       from tasker.workflow_step_edges e join steps p on p.workflow_step_uuid = e.from_step_uuid group by e.to_step_uuid
+  ), queued as materialized (
+    select distinct q.queue_name, q.workflow_step_uuid from tasker.queued_steps() q
   )
   select 'task_without_state', 'task', t.task_uuid, '{}'::jsonb, null::text from tasks t where t.to_state is null
   union all
@@ -81,6 +83,37 @@ as $$
   union all
   select 'claimed_but_not_running', 'step', s.workflow_step_uuid, jsonb_build_object('state', s.to_state, 'claim_uuid', s.claim_uuid), null
     from steps s where s.claim_uuid is not null and s.phase not in ('running', 'validating')
+  union all
+  select 'claim_counts_differ', 'claim', k.claim_uuid, jsonb_build_object('stored', k.open_steps, 'counted', held.steps), null
+    from tasker.step_claims k
+   cross join lateral (select count(h.claim_uuid)::int as steps
+                         from unnest(k.step_uuids) as u(workflow_step_uuid)
+                         join tasker.workflow_steps h on h.workflow_step_uuid = u.workflow_step_uuid and h.claim_uuid = k.claim_uuid) held
+   where k.open_steps <> held.steps
+     and (p_task_uuid is null or exists (select from steps s where s.workflow_step_uuid = any (k.step_uuids)))
+  union all
+  select 'queued_without_message', 'step', s.workflow_step_uuid, jsonb_build_object('state', s.to_state, 'queue', n.queue_name),
+         format('select tasker.enqueue_steps(array[%L::uuid], array[%L::uuid], array[%L])', s.workflow_step_uuid, s.task_uuid, s.namespace)
+    from steps s join tasker.task_namespaces n on n.namespace = s.namespace
+   where s.phase = 'queued'
+     and not exists (select from queued q where q.queue_name = n.queue_name and q.workflow_step_uuid = s.workflow_step_uuid)
+  union all
+  select 'reported_without_message', 'step', s.workflow_step_uuid, jsonb_build_object('state', s.to_state),
+         format('select tasker.settle_steps(array[%L::uuid])', s.workflow_step_uuid)
+    from steps s
+   where s.phase in ('reported_success', 'reported_failure')
+     and not exists (select from queued q where q.queue_name = 'orchestration_step_results' and q.workflow_step_uuid = s.workflow_step_uuid)
+  union all
+  select 'task_at_rest', 'task', t.task_uuid, jsonb_build_object('state', t.to_state),
+         format('select tasker.drive_tasks(array[%L::uuid])', t.task_uuid)
+    from tasks t left join counted c on c.task_uuid = t.task_uuid
+   where not t.is_terminal and t.phase not in ('pending', 'blocked')
+     and coalesce(c.in_flight_steps + c.waiting_retry_steps, 0) = 0
+     and not exists (select from tasker.timers m where m.task_uuid = t.task_uuid and m.kind = 'drive')
+  union all
+  select 'completion_time_differs', 'task', t.task_uuid,
+         jsonb_build_object('state', t.to_state, 'completed_at', t.completed_at), null
+    from tasks t where t.is_terminal <> (t.completed_at is not null)
   union all
   select 'waiting_for_retry_without_timer', 'step', s.workflow_step_uuid, '{}',
          format('select tasker.retry_step(%L, p_reason => ''...'', p_requested_by => ''...'')', s.workflow_step_uuid)

@@ -32,7 +32,7 @@ def chain(*names: str, **fields: Any) -> list[Row]:
     ]
 
 
-_BY_HAND: Row = {"reason": "test", "requested_by": "somebody"}
+BY_HAND: Row = {"reason": "test", "requested_by": "somebody"}
 _SUCCESS: Row = {"success": True}
 _FAILURE: Row = {"success": False, "category": "transient"}
 
@@ -47,8 +47,8 @@ STEP_ROUTES: dict[str, list[tuple[str, Row]]] = {
     ],
     "complete": [("enqueue", {}), ("start", {}), ("enqueue_for_orchestration", _SUCCESS), ("complete", {})],
     "error": [("fail", {"error": {"message": "it broke"}})],
-    "cancelled": [("cancel", _BY_HAND)],
-    "resolved_manually": [("resolve_manually", _BY_HAND)],
+    "cancelled": [("cancel", BY_HAND)],
+    "resolved_manually": [("resolve_manually", BY_HAND)],
 }  # fmt: skip
 """The events that take a step of a task that was not started from pending to each of its states."""
 
@@ -273,7 +273,7 @@ class Engine:
     def task_log(self, task: UUID) -> list[tuple[str | None, str, str]]:
         """(from_state, event, to_state) in order."""
         return [
-            tuple(row.values())  # type: ignore[misc]
+            tuple(row.values())
             for row in self.rows(
                 "select from_state, event, to_state from tasker.task_transitions where task_uuid = %s order by sort_key",
                 task,
@@ -283,7 +283,7 @@ class Engine:
     def step_log(self, step: UUID) -> list[tuple[str | None, str, str]]:
         """(from_state, event, to_state) in order."""
         return [
-            tuple(row.values())  # type: ignore[misc]
+            tuple(row.values())
             for row in self.rows(
                 "select from_state, event, to_state from tasker.workflow_step_transitions"
                 " where workflow_step_uuid = %s order by sort_key",

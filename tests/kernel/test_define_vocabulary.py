@@ -201,7 +201,7 @@ def test_failures_retries_and_commands_of_it_work_too(kitchen: Engine) -> None:
 
 
 def test_both_vocabularies_run_side_by_side(kitchen: Engine) -> None:
-    tasks = [kitchen.task(DIAMOND, **more) for more in ({}, {"vocabulary": "kitchen"}) * 3]
+    tasks = [kitchen.task(DIAMOND, vocabulary=name) for name in ("tasker", "kitchen") * 3]
     kitchen.finish(kitchen.worker())
     assert [kitchen.state(task) for task in tasks] == ["complete", "served"] * 3
     kitchen.assert_consistent()
@@ -420,7 +420,7 @@ def test_a_vocabulary_nobody_uses_may_be_changed_at_will(kitchen: Engine) -> Non
     assert kitchen.one("select initial_state from tasker.lifecycles where lifecycle = 'kitchen.order'") == "calling"
 
 
-BREAKING = {
+BREAKING: dict[str, Callable[[], Row]] = {
     "a transition taken away": lambda: changed(
         lifecycles__0__transitions=[
             rule for rule in KITCHEN["lifecycles"][0]["transitions"] if (rule["from"], rule["event"]) != ("ordered", "call_off")

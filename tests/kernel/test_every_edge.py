@@ -7,11 +7,11 @@ from uuid import UUID
 
 import pytest
 
-from tests.kernel.engine import DIAMOND, STEP_ROUTES, Engine, chain
+from tests.kernel.engine import DIAMOND, STEP_ROUTES, Engine, Row, chain
 
 Edge = tuple[str, str, str]
 
-BY_HAND = {"reason": "test", "requested_by": "somebody"}
+BY_HAND: Row = {"reason": "test", "requested_by": "somebody"}
 
 
 # -- steps: each edge through the generic door, out of a task that was not started, so that nothing else moves

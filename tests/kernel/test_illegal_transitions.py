@@ -428,9 +428,12 @@ def test_copy_is_held_to_the_rules(tenant: Engine) -> None:
     task = tenant.parked_task("initializing")
     before = log_of(tenant, "task_transitions", task)
     columns = "task_uuid, namespace, lifecycle, from_state, event, to_state, sort_key, most_recent"
-    with refused("TK409"), tenant.conn.cursor() as cursor:
-        with cursor.copy(f"copy tasker.task_transitions ({columns}) from stdin") as copy:
-            copy.write_row((task, "default", "tasker.task", "initializing", "forged", "complete", 3, False))
+    with (
+        refused("TK409"),
+        tenant.conn.cursor() as cursor,
+        cursor.copy(f"copy tasker.task_transitions ({columns}) from stdin") as copy,
+    ):
+        copy.write_row((task, "default", "tasker.task", "initializing", "forged", "complete", 3, False))
     assert log_of(tenant, "task_transitions", task) == before
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from uuid import UUID
 
 import pytest
@@ -47,7 +48,7 @@ def test_eight_callers_fire_every_due_timer_once(engine: Engine, open_engine: Op
     def engine_left(session: Engine) -> bool:
         return bool(session.one("select exists (select from tasker.timers)"))
 
-    fired = in_parallel([lambda s=s: tick_all(s) for s in sessions])  # type: ignore[misc]
+    fired = in_parallel([partial(tick_all, s) for s in sessions])
     assert sum(fired) == 800
     assert retried(engine) == [1] * 800
     assert len(engine.queued()) == 800
@@ -174,18 +175,19 @@ def test_two_callers_that_also_end_leases_do_not_deadlock(engine: Engine, open_e
     holder.begin()
     for batch in claims:
         (blocked,) = [claim for claim in batch if claim["name"] == "blocked"]
-        holder.rows("select from tasker.workflow_steps where workflow_step_uuid = %s for update", blocked["workflow_step_uuid"])
-    calls = [Background(lambda s=s: s.tick(1)) for s in (first, second)]  # type: ignore[misc]
-    wait_until(lambda: all(call.is_done() or _blocked(engine, s) for call, s in zip(calls, (first, second), strict=True)), "both")
+        holder.rows(
+            "select from tasker.workflow_steps where workflow_step_uuid = %s for update", blocked["workflow_step_uuid"]
+        )
+    calls = [Background(partial(s.tick, 1)) for s in (first, second)]
+    wait_until(
+        lambda: all(call.is_done() or engine.sees_blocked(s) for call, s in zip(calls, (first, second), strict=True)),
+        "both",
+    )
     holder.commit()
     assert [call.result()["timers_fired"] for call in calls] == [1, 1]
     engine.settle()
     assert engine.one("select count(*) from tasker.step_claims") == 0
     engine.check()
-
-
-def _blocked(engine: Engine, other: Engine) -> bool:
-    return bool(engine.one("select wait_event_type = 'Lock' from pg_stat_activity where pid = %s", other.pid))
 
 
 def test_a_task_left_by_hand_where_it_could_go_on_goes_on(engine: Engine) -> None:

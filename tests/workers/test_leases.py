@@ -6,13 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from uuid import UUID
 
 import psycopg
 import pytest
 
-from tests.workflow.engine import Background, Engine, graph, in_parallel, step, wait_until
+from tests.workflow.engine import BY, Background, Engine, graph, in_parallel, step, wait_until
 from tests.workflow.fixtures import OpenEngine
 
 SQL_WORKER = Path(__file__).with_name("sql_worker.py")
@@ -184,7 +185,9 @@ def test_held_claims_tell_a_worker_what_was_taken_away(engine: Engine) -> None:
 
 def test_a_clock_that_jumps_hours_ahead_loses_nothing(engine: Engine) -> None:
     """Every lease and backoff is over at once; every step still runs to its end, once."""
-    task = engine.create(graph(*(step(f"s{n}", retry={"base_delay": 10}) for n in range(20)), step("end", *(f"s{n}" for n in range(20)))))
+    task = engine.create(
+        graph(*(step(f"s{n}", retry={"base_delay": 10}) for n in range(20)), step("end", *(f"s{n}" for n in range(20))))
+    )
     claims = engine.claim(15, worker="a")
     engine.fail(claims[:5])
     engine.orchestrate()
@@ -241,7 +244,7 @@ def test_an_extension_that_came_first_keeps_the_lease(engine: Engine, open_engin
     worker.begin()
     assert worker.call("extend_leases", p_worker_uuid=engine.worker(), p_lease="30 s") == 1
     tick = Background(ticker.tick)
-    wait_until(lambda: tick.is_done() or _blocked(engine, ticker), "tick done or waiting")
+    wait_until(lambda: tick.is_done() or engine.sees_blocked(ticker), "tick done or waiting")
     worker.commit()
     assert tick.result()["leases_expired"] == 0
     assert engine.tick()["leases_expired"] == 0
@@ -275,7 +278,7 @@ def test_a_report_that_came_first_is_not_overwritten_by_the_end_of_its_lease(
     worker.begin()
     assert worker.complete(claims, "in time")[0]["code"] is None
     tick = Background(ticker.tick)
-    wait_until(lambda: tick.is_done() or _blocked(engine, ticker), "tick done or waiting")
+    wait_until(lambda: tick.is_done() or engine.sees_blocked(ticker), "tick done or waiting")
     worker.commit()
     assert tick.result()["leases_expired"] == 0
     engine.settle()
@@ -300,7 +303,9 @@ def test_a_report_that_came_second_is_refused(engine: Engine, open_engine: OpenE
     engine.check()
 
 
-def test_a_step_that_was_rescued_and_claimed_again_is_not_rescued_twice(engine: Engine, open_engine: OpenEngine) -> None:
+def test_a_step_that_was_rescued_and_claimed_again_is_not_rescued_twice(
+    engine: Engine, open_engine: OpenEngine
+) -> None:
     """B01, second half: the other reaper was faster and another worker has the step by now."""
     task = one_step(engine)
     engine.claim(worker="first", lease="5 s")
@@ -309,7 +314,7 @@ def test_a_step_that_was_rescued_and_claimed_again_is_not_rescued_twice(engine: 
     holder.begin()
     holder.tick()
     tick = Background(slow.tick)
-    wait_until(lambda: tick.is_done() or _blocked(engine, slow), "the slow reaper done or waiting")
+    wait_until(lambda: tick.is_done() or engine.sees_blocked(slow), "the slow reaper done or waiting")
     holder.orchestrate()
     holder.tick()
     (again,) = holder.rows("select * from tasker.claim_steps(%s, null, 1, '1 hour')", engine.worker("second"))
@@ -327,7 +332,11 @@ def test_eight_reapers_take_every_claim_once(engine: Engine, open_engine: OpenEn
         pass
     engine.shift_clock("6 s")
     sessions = [open_engine() for _ in range(8)]
-    expired = in_parallel([lambda s=s: sum(s.tick(9)["leases_expired"] for _ in range(12)) for s in sessions])  # type: ignore[misc]
+
+    def tick_on(session: Engine) -> int:
+        return sum(session.tick(9)["leases_expired"] for _ in range(12))
+
+    expired = in_parallel([partial(tick_on, s) for s in sessions])
     assert sum(expired) == 200
     assert engine.one("select count(*) from tasker.workflow_step_result_audit") == 200
     engine.check()
@@ -340,7 +349,9 @@ def test_extending_and_ending_leases_take_claims_in_one_order(engine: Engine, op
     claims = [engine.claim(1, lease="5 s") for _ in range(6)]
     # the rows come to lie the other way round than their keys
     for (claimed,) in reversed(claims):
-        engine.rows("update tasker.step_claims set open_steps = open_steps where claim_uuid = %s", claimed["claim_uuid"])
+        engine.rows(
+            "update tasker.step_claims set open_steps = open_steps where claim_uuid = %s", claimed["claim_uuid"]
+        )
     engine.rows("vacuum full tasker.step_claims")
     for (claimed,) in reversed(claims):
         engine.rows(
@@ -356,7 +367,7 @@ def test_extending_and_ending_leases_take_claims_in_one_order(engine: Engine, op
     extension = Background(lambda: extender.call("extend_leases", p_worker_uuid=worker))
     engine.wait_until_blocked(extender)
     tick = Background(ticker.tick)
-    wait_until(lambda: tick.is_done() or _blocked(engine, ticker), "tick done or waiting")
+    wait_until(lambda: tick.is_done() or engine.sees_blocked(ticker), "tick done or waiting")
     holder.commit()
     assert extension.result() + tick.result()["leases_expired"] == 6
     engine.check()
@@ -369,17 +380,15 @@ def test_cancel_and_the_end_of_a_lease_at_once(engine: Engine, open_engine: Open
         task = engine.create(graph(step("a"), step("b")))
         engine.claim(lease="5 s")
         engine.shift_clock(f"{6 * (round_ + 1)} s")
-        in_parallel([
-            lambda: sessions[0].call("cancel_task", p_task_uuid=task, p_reason="x", p_requested_by="ada"),  # noqa: B023
-            sessions[1].tick,
-        ])
+        in_parallel(
+            [
+                partial(sessions[0].call, "cancel_task", p_task_uuid=task, **BY),
+                sessions[1].tick,
+            ]
+        )
         assert set(engine.states(task).values()) == {"cancelled"}
     engine.settle()
     engine.check()
-
-
-def _blocked(engine: Engine, other: Engine) -> bool:
-    return bool(engine.one("select wait_event_type = 'Lock' from pg_stat_activity where pid = %s", other.pid))
 
 
 # -- a real process --------------------------------------------------------------------------------------------------

@@ -171,9 +171,7 @@ class Engine:
 
     def walk(self, entity_uuid: UUID) -> list[str]:
         """The states that a task or step went through, in order."""
-        return self.column(
-            "select to_state from tasker.timeline where entity_uuid = %s order by sort_key", entity_uuid
-        )
+        return self.column("select to_state from tasker.timeline where entity_uuid = %s order by sort_key", entity_uuid)
 
     def rejections(self) -> list[Row]:
         return self.rows("select * from tasker.rejected_transitions order by created_at, rejected_transition_uuid")
@@ -229,17 +227,13 @@ class Engine:
 
     # -- other sessions ----------------------------------------------------------------------------------------------
 
-    def wait_until_blocked(self, other: Engine, how_many: int = 1) -> None:
+    def sees_blocked(self, other: Engine) -> bool:
+        """Whether the other session waits for a lock now."""
+        return bool(self.one("select wait_event_type = 'Lock' from pg_stat_activity where pid = %s", other.pid))
+
+    def wait_until_blocked(self, other: Engine) -> None:
         """Wait until the other session waits for a lock, so that the order of a race is known."""
-        wait_until(
-            lambda: (
-                self.one(
-                    "select count(*) from pg_stat_activity where pid = %s and wait_event_type = 'Lock'", other.pid
-                )
-                == how_many
-            ),
-            f"session {other.pid} waiting for a lock",
-        )
+        wait_until(lambda: self.sees_blocked(other), f"session {other.pid} waiting for a lock")
 
 
 def report_of(claimed: Row, **fields: Any) -> Row:

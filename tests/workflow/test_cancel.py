@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+from uuid import UUID
+
 import psycopg
 import pytest
 
-from tests.workflow.engine import BY, Background, Engine, graph, in_parallel, step
+from tests.workflow.engine import BY, Background, Engine, Row, graph, in_parallel, step
 from tests.workflow.fixtures import OpenEngine, on_one_server
 
 
@@ -89,6 +92,24 @@ def test_a_cancelled_task_that_was_not_started(engine: Engine) -> None:
     engine.check()
 
 
+def cancel(session: Engine, task: UUID) -> str:
+    """The new state, or the code of the refusal."""
+    try:
+        state: str = session.call("cancel_task", p_task_uuid=task, **BY)
+    except psycopg.Error as error:
+        return error.sqlstate or ""
+    return state
+
+
+def report(session: Engine, claims: list[Row], orchestrate: bool) -> str | None:
+    """The code of the refusal, if it was refused."""
+    (outcome,) = session.complete(claims)
+    if orchestrate:
+        session.orchestrate()
+    code: str | None = outcome["code"]
+    return code
+
+
 @on_one_server
 def test_cancel_against_the_last_report(engine: Engine, open_engine: OpenEngine) -> None:
     """300 rounds from a barrier: the final state and both answers tell the same story.
@@ -103,21 +124,9 @@ def test_cancel_against_the_last_report(engine: Engine, open_engine: OpenEngine)
         task = engine.create(graph(step("a")))
         claims = engine.claim()
 
-        def cancel() -> str:
-            try:
-                state: str = canceller.call("cancel_task", p_task_uuid=task, **BY)  # noqa: B023
-                return state
-            except psycopg.Error as error:
-                return error.sqlstate or ""
-
-        def report() -> str | None:
-            (outcome,) = worker.complete(claims)  # noqa: B023
-            if round_ % 2:  # noqa: B023
-                worker.orchestrate()
-            code: str | None = outcome["code"]
-            return code
-
-        cancelled, refused = in_parallel([cancel, report])
+        cancelled, refused = in_parallel(
+            [partial(cancel, canceller, task), partial(report, worker, claims, orchestrate=round_ % 2 == 1)]
+        )
         engine.orchestrate()
         end = engine.state(task)
         step_end = engine.states(task)["a"]
@@ -138,20 +147,16 @@ def test_cancel_and_orchestrate_one_behind_the_other(engine: Engine, open_engine
     engine.complete(engine.claim())
     one, two = open_engine(), open_engine()
 
-    def cancel(session: Engine) -> str:
-        state: str = session.call("cancel_task", p_task_uuid=task, **BY)
-        return state
-
     one.begin()
     if first == "cancel":
-        assert cancel(one) == "cancelled"
+        assert cancel(one, task) == "cancelled"
         settling = Background(two.orchestrate)
         engine.wait_until_blocked(two)
         one.commit()
         assert settling.result()["steps_settled"] == 0
     else:
         assert one.orchestrate()["steps_settled"] == 1
-        cancelling = Background(lambda: cancel(two))
+        cancelling = Background(lambda: cancel(two, task))
         engine.wait_until_blocked(two)
         one.commit()
         assert cancelling.result() == "cancelled"

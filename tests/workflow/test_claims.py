@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -13,7 +14,8 @@ from tests.workflow.engine import Background, Engine, Row, graph, in_parallel, r
 from tests.workflow.fixtures import OpenEngine, on_one_server
 
 NESTED_LOOPS = [
-    f"set enable_{way} = off" for way in ("hashjoin", "mergejoin", "hashagg", "sort", "material", "memoize", "indexscan")
+    f"set enable_{way} = off"
+    for way in ("hashjoin", "mergejoin", "hashagg", "sort", "material", "memoize", "indexscan")
 ]
 
 
@@ -38,10 +40,12 @@ def test_50_sessions_claim_2000_steps_and_none_twice(engine: Engine, open_engine
             taken += claims
         return taken
 
-    claims = sum(in_parallel([lambda s=s: claim_all(s) for s in sessions]), [])  # type: ignore[misc]
+    claims = [claim for taken in in_parallel([partial(claim_all, s) for s in sessions]) for claim in taken]
     assert len(claims) == 2000
     assert len({claim["workflow_step_uuid"] for claim in claims}) == 2000
-    assert engine.column("select count(*) from tasker.workflow_step_transitions where to_state = 'in_progress'") == [2000]
+    assert engine.column("select count(*) from tasker.workflow_step_transitions where to_state = 'in_progress'") == [
+        2000
+    ]
     assert engine.queued() == []
     engine.check()
 
@@ -62,7 +66,7 @@ def test_no_plan_claims_more_than_asked(engine: Engine, open_engine: OpenEngine,
             claims = session.claim(limit)
             assert len(claims) == limit
 
-    in_parallel([lambda s=s: claim_some(s) for s in sessions])  # type: ignore[misc]
+    in_parallel([partial(claim_some, s) for s in sessions])
     assert engine.one("select count(*) from tasker.workflow_steps where claim_uuid is not null") == 4 * 30
     assert len(engine.queued()) == 400 - 4 * 30
     engine.check()
@@ -208,7 +212,17 @@ def test_a_busy_namespace_starves_nobody(engine: Engine) -> None:
 
 # -- garbage ---------------------------------------------------------------------------------------------------------
 
-GARBAGE = ["null", "[]", "5", '"text"', "{}", '{"step_uuid": null}', '{"step_uuid": 5}', '{"step_uuid": "x"}', '[{"a": 1}]']
+GARBAGE = [
+    "null",
+    "[]",
+    "5",
+    '"text"',
+    "{}",
+    '{"step_uuid": null}',
+    '{"step_uuid": 5}',
+    '{"step_uuid": "x"}',
+    '[{"a": 1}]',
+]
 
 
 def test_garbage_in_a_queue_is_recorded_and_gone(engine: Engine) -> None:
@@ -232,7 +246,12 @@ def test_garbage_in_a_queue_is_recorded_and_gone(engine: Engine) -> None:
 def test_garbage_in_the_orchestration_queue_is_recorded_and_gone(engine: Engine) -> None:
     task = fan(engine, 1)
     engine.complete(engine.claim())
-    messages = ['{"step_uuids": 5}', '{"step_uuids": ["x", null, 7, {}]}', f'{{"step_uuids": ["{uuid.uuid4()}"]}}', '{"step_uuids": []}']
+    messages = [
+        '{"step_uuids": 5}',
+        '{"step_uuids": ["x", null, 7, {}]}',
+        f'{{"step_uuids": ["{uuid.uuid4()}"]}}',
+        '{"step_uuids": []}',
+    ]
     for message in [*GARBAGE, *messages]:
         engine.rows("select pgmq.send('orchestration_step_results', %s::jsonb)", message)
     drained = engine.orchestrate()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -236,7 +237,12 @@ def test_the_same_request_through_another_door_is_the_same_task(engine: Engine) 
     """create_task spells its defaults out, a bulk request leaves them away: that is no difference."""
     engine.call("register_template", p_template=graph(step("a")))
     first = engine.call("create_task", p_name="flow", p_idempotency_key="k")
-    for request in ({}, {"priority": 0, "start": True}, {"context": {}, "tags": None, "namespace": "default"}):
+    requests: list[dict[str, Any]] = [
+        {},
+        {"priority": 0, "start": True},
+        {"context": {}, "tags": None, "namespace": "default"},
+    ]
+    for request in requests:
         assert engine.column(
             "select * from tasker.create_tasks(%s)", Jsonb([{"name": "flow", "idempotency_key": "k", **request}])
         ) == [first]
@@ -285,7 +291,10 @@ def test_a_key_twice_in_one_call(engine: Engine) -> None:
     first, again, other = engine.column("select * from tasker.create_tasks(%s)", Jsonb([same, same, {"name": "flow"}]))
     assert first == again != other
     with pytest.raises(psycopg.Error) as caught:
-        engine.rows("select * from tasker.create_tasks(%s)", Jsonb([{**same, "idempotency_key": "n"}, {**same, "idempotency_key": "n", "priority": 1}]))
+        engine.rows(
+            "select * from tasker.create_tasks(%s)",
+            Jsonb([{**same, "idempotency_key": "n"}, {**same, "idempotency_key": "n", "priority": 1}]),
+        )
     assert sqlstate(caught) == "TK423"
     assert engine.one("select count(*) from tasker.tasks") == 2
 
@@ -309,9 +318,7 @@ def test_two_sessions_with_one_key_make_one_task(engine: Engine, open_engine: Op
 def test_a_storm_with_one_key_makes_one_task(engine: Engine, open_engine: OpenEngine) -> None:
     engine.call("register_template", p_template=graph(step("a")))
     sessions = [open_engine() for _ in range(16)]
-    tasks = in_parallel(
-        [lambda s=s: s.call("create_task", p_name="flow", p_idempotency_key="k") for s in sessions]  # type: ignore[misc]
-    )
+    tasks = in_parallel([partial(s.call, "create_task", p_name="flow", p_idempotency_key="k") for s in sessions])
     assert len(set(tasks)) == 1
     assert len(engine.queued()) == 1
 

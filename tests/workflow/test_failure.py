@@ -71,7 +71,9 @@ def test_a_retry_that_succeeds_is_a_success(engine: Engine) -> None:
     engine.check()
 
 
-@pytest.mark.parametrize(("fields", "category"), [({}, "permanent"), ({"retryable": False}, "transient"), ({"max_attempts": 1}, "unknown")])
+@pytest.mark.parametrize(
+    ("fields", "category"), [({}, "permanent"), ({"retryable": False}, "transient"), ({"max_attempts": 1}, "unknown")]
+)
 def test_what_can_not_be_retried_fails_at_once(engine: Engine, fields: Row, category: str) -> None:
     task = flow(engine, step("a", **fields))
     engine.fail(engine.claim(), category)
@@ -97,7 +99,9 @@ def test_the_backoff_is_waited_for(engine: Engine) -> None:
     assert (ticked["timers_fired"], ticked["steps_enqueued"], ticked["next_due_at"]) == (1, 1, None)
     engine.fail(engine.claim())
     engine.orchestrate()
-    (waits,) = engine.rows("select metadata from tasker.timeline where to_state = 'waiting_for_retry' and kind = 'step' and sort_key > 6")
+    (waits,) = engine.rows(
+        "select metadata from tasker.timeline where to_state = 'waiting_for_retry' and kind = 'step' and sort_key > 6"
+    )
     assert waits["metadata"]["delay_seconds"] == 20, "it doubles"
     assert waits["metadata"]["attempt"] == 2
 
@@ -154,7 +158,9 @@ def test_a_due_time_does_not_hang_on_the_time_zone_of_a_session(engine: Engine) 
 
 
 def test_independent_branches_go_on_and_then_the_task_is_blocked(engine: Engine) -> None:
-    task = flow(engine, step("bad"), step("after bad", "bad"), step("good"), step("better", "good"), step("both", "bad", "good"))
+    task = flow(
+        engine, step("bad"), step("after bad", "bad"), step("good"), step("better", "good"), step("both", "bad", "good")
+    )
     fail_for_good(engine, "bad")
     assert engine.state(task) == "steps_in_process"
     engine.complete(engine.claim())
@@ -378,7 +384,9 @@ def test_cancelling_a_running_step_fences_its_worker_off(engine: Engine) -> None
 
 @pytest.mark.parametrize("when", ["pending", "enqueued", "in_progress", "reported", "failed", "waiting"])
 def test_a_step_may_be_resolved_whatever_it_is_doing(engine: Engine, when: str) -> None:
-    task = flow(engine, step("first"), step("a", *(["first"] if when == "pending" else []), retry=SLOW), step("end", "a"))
+    task = flow(
+        engine, step("first"), step("a", *(["first"] if when == "pending" else []), retry=SLOW), step("end", "a")
+    )
     claims = engine.claim_by_name() if when not in ("pending", "enqueued") else {}
     if when == "reported":
         engine.complete([claims["a"]], "mine")

@@ -7,6 +7,7 @@ import random
 import uuid
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -31,19 +32,20 @@ class Actor:
             self._call = None
         return self._call is None
 
-    def waits_for_a_lock(self) -> bool:
-        query = "select wait_event_type = 'Lock' from pg_stat_activity where pid = %s"
-        return bool(self._watcher.one(query, self.engine.pid))
-
     def do(self, action: Callable[[], Any]) -> None:
         """Start it; return as soon as it is done or waits for a lock."""
         self._call = self._pool.submit(action)
-        wait_until(lambda: self.is_free() or self.waits_for_a_lock(), "an end or a wait")
+        wait_until(lambda: self.is_free() or self._watcher.sees_blocked(self.engine), "an end or a wait")
 
     def finish(self) -> None:
         if self._call is not None:
             self._call.result(PATIENCE)
         self._pool.shutdown()
+
+
+def in_open_transaction(session: Engine, call: Callable[[], Any]) -> None:
+    session.begin()
+    call()
 
 
 def test_two_parents_in_every_interleaving(engine: Engine, open_engine: OpenEngine) -> None:
@@ -58,16 +60,15 @@ def test_two_parents_in_every_interleaving(engine: Engine, open_engine: OpenEngi
         claims = engine.claim_by_name()
         actors = {name: Actor(session, engine) for name, session in sessions.items()}
 
-        def script(name: str, claim: Row) -> list[Callable[[], Any]]:
-            session = sessions[name]
-            return [
-                lambda: (session.begin(), session.complete([claim], name)),
+        scripts: dict[str, list[Callable[[], Any]]] = {
+            name: [
+                partial(in_open_transaction, session, partial(session.complete, [claims[name.lower()]], name)),
                 session.commit,
-                lambda: (session.begin(), session.orchestrate()),
+                partial(in_open_transaction, session, session.orchestrate),
                 session.commit,
             ]
-
-        scripts = {"A": script("A", claims["a"]), "B": script("B", claims["b"])}
+            for name, session in sessions.items()
+        }
         # a session that waits for a lock comes back to its script when the other one has let it go
         pending = list(order)
         while pending:
@@ -87,6 +88,11 @@ def test_two_parents_in_every_interleaving(engine: Engine, open_engine: OpenEngi
     engine.check()
 
 
+def report_and_orchestrate(session: Engine, claim: Row) -> None:
+    session.complete([claim], claim["name"])
+    session.orchestrate()
+
+
 @on_one_server
 def test_random_races_of_many_parents(engine: Engine, open_engine: OpenEngine) -> None:
     """200 rounds: two to five sessions start together, each reports its parent and orchestrates once."""
@@ -99,8 +105,8 @@ def test_random_races_of_many_parents(engine: Engine, open_engine: OpenEngine) -
             claims = engine.claim_by_name()
             order = draw.sample(parents, len(parents))
             calls = [
-                pool.submit(lambda s=s, c=claims[n]: (s.complete([c], c["name"]), s.orchestrate()))  # type: ignore[misc]
-                for s, n in zip(sessions, order, strict=False)
+                pool.submit(report_and_orchestrate, session, claims[name])
+                for session, name in zip(sessions, order, strict=False)
             ]
             for call in calls:
                 call.result(PATIENCE)
@@ -178,7 +184,7 @@ def test_whoever_dies_in_the_middle_leaves_it_to_the_next(
     holder.rows(f"lock table {table} in share mode")
     with ThreadPoolExecutor(1) as pool:
         doomed = pool.submit(actions[call])
-        wait_until(lambda: doomed.done() or _waits(engine, victim), "the victim waiting or done")
+        wait_until(lambda: doomed.done() or engine.sees_blocked(victim), "the victim waiting or done")
         assert not doomed.done(), f"{call} does not write to {table}"
         assert engine.one("select pg_terminate_backend(%s)", victim.pid)
         with pytest.raises(psycopg.OperationalError):
@@ -195,10 +201,6 @@ def test_whoever_dies_in_the_middle_leaves_it_to_the_next(
     engine.check_completed_once(5)
     engine.check_order()
     engine.check()
-
-
-def _waits(engine: Engine, other: Engine) -> bool:
-    return bool(engine.one("select wait_event_type = 'Lock' from pg_stat_activity where pid = %s", other.pid))
 
 
 def random_dag(size: int, seed: int) -> Row:
@@ -227,7 +229,7 @@ def test_eight_threads_drain_a_random_graph(engine: Engine, open_engine: OpenEng
             session.orchestrate(draw.randint(1, 5))
             session.tick()
 
-    in_parallel([lambda s=s, n=n: work(s, n) for n, s in enumerate(sessions)])  # type: ignore[misc]
+    in_parallel([partial(work, session, number) for number, session in enumerate(sessions)])
     assert [engine.state(task) for task in tasks] == ["complete", "complete"]
     engine.check_order()
     engine.check_completed_once(500)
@@ -255,3 +257,18 @@ def test_a_stranger_may_orchestrate_what_was_reported_twice(engine: Engine) -> N
     )
     assert engine.orchestrate()["steps_settled"] == 1
     assert engine.state(task) == "complete"
+
+
+def test_steps_that_nobody_mentions_are_found_when_nothing_is_under_way(engine: Engine) -> None:
+    """Moved by hand, a task comes into states in which ready steps were never queued: it must not rest there."""
+    task = engine.create(graph(step("a"), step("b"), step("c"), step("end", "a", "b", "c")), p_start=False)
+    processor = engine.call("register_processor", p_name="p", p_lease="10 s")
+    engine.call("transition_task", p_task_uuid=task, p_event="start", p_processor_uuid=processor)
+    engine.call("transition_step", p_step_uuid=engine.steps(task)["a"]["workflow_step_uuid"], p_event="enqueue")
+    engine.complete(engine.claim())
+    engine.shift_clock("11 s")
+    engine.orchestrate()  # the lease of the owner is over; only `a` is in the message
+    assert engine.drain() == 3
+    assert engine.state(task) == "complete"
+    engine.check_order()
+    engine.check()

@@ -8,6 +8,7 @@ session reads then.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -95,7 +96,9 @@ class Rehearsal:
 
     def _rows_read(self) -> dict[str, int]:
         # counts of this session; they are flushed between transactions only
-        rows = self.engine.rows("select relname, seq_tup_read from pg_stat_xact_user_tables where relname = any (%s)", list(BIG))
+        rows = self.engine.rows(
+            "select relname, seq_tup_read from pg_stat_xact_user_tables where relname = any (%s)", list(BIG)
+        )
         return {row["relname"]: row["seq_tup_read"] for row in rows}
 
     def everything(self) -> None:
@@ -108,8 +111,15 @@ class Rehearsal:
             step("expires", retry={"base_delay": 5, "jitter": 0}),
             step("d", "b", "c", "fails"),
         )
-        self.task = run("create", lambda: engine.create(flow, p_idempotency_key=str(engine.one("select gen_random_uuid()"))))
-        run("create_tasks", lambda: engine.rows("select * from tasker.create_tasks(%s)", Jsonb([{"name": "small", "start": False}] * 3)))
+        self.task = run(
+            "create", lambda: engine.create(flow, p_idempotency_key=str(engine.one("select gen_random_uuid()")))
+        )
+        run(
+            "create_tasks",
+            lambda: engine.rows(
+                "select * from tasker.create_tasks(%s)", Jsonb([{"name": "small", "start": False}] * 3)
+            ),
+        )
         claims = {c["name"]: c for c in run("claim", lambda: engine.claim(3)) + run("claim", lambda: engine.claim(3))}
         run("extend", lambda: engine.call("extend_leases", p_worker_uuid=engine.worker()))
         run("held", lambda: engine.table("held_claims", p_worker_uuid=engine.worker()))
@@ -125,7 +135,9 @@ class Rehearsal:
         engine.shift_clock("0")
         engine.shift_clock("3 hours")
         run("tick", engine.tick)
-        more = run("claim", lambda: engine.claim(1, lease="1 day")) + run("claim", lambda: engine.claim(9, lease="1 day"))
+        more = run("claim", lambda: engine.claim(1, lease="1 day")) + run(
+            "claim", lambda: engine.claim(9, lease="1 day")
+        )
         one = more.pop()
         key = {"p_step_uuid": one["workflow_step_uuid"], "p_claim_uuid": one["claim_uuid"]}
         run("complete_step", lambda: engine.call("complete_step", **key))
@@ -168,5 +180,6 @@ def test_no_hot_call_reads_a_big_table_from_end_to_end(engine: Engine, open_engi
     # a view has no settings of its own: it needs a server that knows its tables
     looks = Rehearsal(engine)
     for view in ("task_overview", "step_overview", "timeline"):
-        looks.run(view, lambda v=view: engine.rows(f"select * from tasker.{v} where task_uuid = %s", rehearsals["auto"].task))  # type: ignore[misc]
+        query = f"select * from tasker.{view} where task_uuid = %s"
+        looks.run(view, partial(engine.rows, query, rehearsals["auto"].task))
     assert looks.read == {}

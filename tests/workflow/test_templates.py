@@ -148,7 +148,7 @@ def test_the_newest_version_is_the_default(engine: Engine) -> None:
     assert list(engine.steps(newest)) == ["step of 1"]
     asked = engine.call("create_task", p_name="flow", p_version="10")
     assert list(engine.steps(asked)) == ["step of 10"]
-    with pytest.raises(psycopg.Error, match="no template default.flow version 3") as caught:
+    with pytest.raises(psycopg.Error, match=r"no template default\.flow version 3") as caught:
         engine.call("create_task", p_name="flow", p_version="3")
     assert caught.value.sqlstate == "TK404"
 
