@@ -608,6 +608,8 @@ class Engine:
                     settings.poll_interval,
                 )
                 return
+            # What came before the listening began, or during the test, is seen by looking once.
+            self._become_hot()
             while True:
                 if await listener.wait(60.0, matching=self._concerns_us):
                     # All listeners get the same hint: a little apart they do not ask for the same rows.

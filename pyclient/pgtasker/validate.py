@@ -425,7 +425,7 @@ class Validator:
         fitting = tuple(sorted(machine.name for machine in self._machines.values() if machine.kind == kind))
         if lifecycle is None:
             message = f"vocabulary {self._vocabulary} has no lifecycle for {line.event_type}"
-        elif lifecycle in self._machines:
+        elif isinstance(lifecycle, str) and lifecycle in self._machines:
             message = f"{lifecycle} is no lifecycle of a {line.event_type}"
         else:
             message = f"unknown lifecycle {json.dumps(lifecycle)[:80]}"

@@ -29,9 +29,11 @@ begin
              or previous.namespace is distinct from a.namespace
              or previous.most_recent
          end
-      or a.most_recent is distinct from ((select n.sort_key from tasker.attached_transitions n
-                                           where n.attachment_uuid = a.attachment_uuid and n.entity_key = a.entity_key
-                                             and n.sort_key = a.sort_key + 1 limit 1) is null)
+      -- as it stands now: a later entry of the same statement may have ended it
+      or (select s.most_recent from tasker.attached_transitions s where s.attached_transition_uuid = a.attached_transition_uuid)
+         is distinct from ((select n.sort_key from tasker.attached_transitions n
+                             where n.attachment_uuid = a.attachment_uuid and n.entity_key = a.entity_key
+                               and n.sort_key = a.sort_key + 1 limit 1) is null)
    limit 1;
   if found then
     perform tasker.refuse_attached(v_bad.attached_table, v_bad.entity_key, v_bad.lifecycle, v_bad.from_state, v_bad.event, v_bad.to_state);

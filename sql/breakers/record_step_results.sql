@@ -14,7 +14,8 @@ begin
            (count(*) filter (where r.success))::int as successes, (count(*) filter (where not r.success))::int as failures,
            (array_agg(r.error order by m.transition_uuid desc) filter (where not r.success))[1] as error,
            bool_or(b.trial_step_uuid = s.workflow_step_uuid and b.trial_permit_uuid = r.claim_uuid) as is_trial
-      from unnest(p_moves) m
+      -- a result may have taken several moves
+      from (select distinct on (m.workflow_step_uuid) m.* from unnest(p_moves) m order by m.workflow_step_uuid, m.sort_key desc) m
      cross join lateral (select s.workflow_step_uuid, s.result_transition_uuid, coalesce(s.tool, s.handler) as tool
                            from tasker.workflow_steps s where s.workflow_step_uuid = m.workflow_step_uuid limit 1) s
      cross join lateral (select (t.metadata ->> 'success')::boolean as success, t.metadata -> 'error' as error,

@@ -70,7 +70,7 @@ begin
                     join tasker.lifecycle_states n on n.lifecycle = m.lifecycle and n.state = m.to_state
                    cross join lateral (select s.on_failure from tasker.workflow_steps s
                                         where s.workflow_step_uuid = m.workflow_step_uuid limit 1) s
-                   where o.counts_as <> n.counts_as) m
+                   where o.counts_as <> n.counts_as or (o.phase = 'failed') <> (n.phase = 'failed')) m
            group by m.task_uuid) d
    where t.task_uuid = d.task_uuid;
 end

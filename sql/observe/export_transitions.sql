@@ -45,7 +45,8 @@ as $$
       union all
       select t.*
         from tasker.workflow_step_transitions e
-        join tasker.workflow_steps s on s.workflow_step_uuid = e.workflow_step_uuid
+       cross join lateral (select s.name, s.on_failure from tasker.workflow_steps s
+                            where s.workflow_step_uuid = e.workflow_step_uuid limit 1) s
        cross join lateral (
          select 'task_state_transition', l.workflow_step_uuid::text, l.lifecycle, l.from_state, l.event, l.to_state,
                 l.sort_key, l.metadata, l.created_at, r.severity, lag(l.created_at) over log,
@@ -74,7 +75,8 @@ as $$
       union all
       select t.*
         from tasker.circuit_breaker_transitions e
-        join tasker.circuit_breakers b on b.circuit_breaker_uuid = e.circuit_breaker_uuid
+       cross join lateral (select b.tool from tasker.circuit_breakers b
+                            where b.circuit_breaker_uuid = e.circuit_breaker_uuid limit 1) b
        cross join lateral (
          select 'circuit_breaker_state_transition', l.circuit_breaker_uuid::text, l.lifecycle, l.from_state, l.event, l.to_state,
                 l.sort_key, l.metadata, l.created_at, r.severity, lag(l.created_at) over log, 0, jsonb_build_object('name', b.tool)

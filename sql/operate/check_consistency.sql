@@ -14,6 +14,8 @@ as $$
   with steps as materialized (
     select s.*, c.to_state, c.sort_key, c.metadata, x.phase, x.is_terminal,
            tasker.counts_as(x.counts_as, s.on_failure) as counts_as,
+           -- it stands in its queue, or waits in a timer to be put there again
+           x.phase in ('queued', 'trial') or (x.phase = 'pending' and s.handed_out_at is not null) as is_queued,
            (select t.completed_at is not null from tasker.tasks t where t.task_uuid = s.task_uuid) as task_ended,
            exists (select from tasker.lifecycle_transitions r
                     where r.lifecycle = s.lifecycle and r.from_state = c.to_state and r.operation = 'cancel_step') as can_be_cancelled
@@ -35,13 +37,13 @@ as $$
            (count(*) filter (where s.counts_as = 'satisfied'))::int as satisfied_steps,
            (count(*) filter (where s.counts_as = 'failed'))::int as failed_steps
       from steps s group by s.task_uuid
-  ), queued as materialized (
-    select m.step_uuid from tasker.queued_messages() m
   ), unmet as (
-    select e.to_step_uuid, (count(*) filter (where p.counts_as is distinct from 'satisfied'))::int as unmet
+    select e.to_step_uuid, (count(*) filter (where p.counts_as is distinct from 'satisfied'))::int as unmet,
+           -- an optional step may be sent back to work after its dependents went on without it
+           (count(*) filter (where p.counts_as is distinct from 'satisfied' and p.on_failure <> 'continue'))::int as missed
       from tasker.workflow_step_edges e join steps p on p.workflow_step_uuid = e.from_step_uuid group by e.to_step_uuid
   ), queued as materialized (
-    select distinct q.queue_name, q.workflow_step_uuid from tasker.queued_steps() q
+    select distinct m.queue_name, m.step_uuid as workflow_step_uuid from tasker.queued_messages() m
   )
   select 'task_without_state', 'task', t.task_uuid, '{}'::jsonb, null::text from tasks t where t.to_state is null
   union all
@@ -63,7 +65,7 @@ as $$
   union all
   select 'handed_out_before_dependencies', 'step', s.workflow_step_uuid, jsonb_build_object('state', s.to_state, 'unmet', u.unmet), null
     from steps s join unmet u on u.to_step_uuid = s.workflow_step_uuid
-   where u.unmet > 0 and s.counts_as in ('in_flight', 'waiting_retry')
+   where u.missed > 0 and s.counts_as in ('in_flight', 'waiting_retry')
   union all
   select 'task_ended_well_with_unsatisfied_steps', 'task', t.task_uuid, jsonb_build_object('state', t.to_state), null
     from tasks t join counted c on c.task_uuid = t.task_uuid
@@ -95,8 +97,9 @@ as $$
   select 'queued_without_message', 'step', s.workflow_step_uuid, jsonb_build_object('state', s.to_state, 'queue', n.queue_name),
          format('select tasker.enqueue_steps(array[%L::uuid], array[%L::uuid], array[%L])', s.workflow_step_uuid, s.task_uuid, s.namespace)
     from steps s join tasker.task_namespaces n on n.namespace = s.namespace
-   where s.phase = 'queued'
-     and not exists (select from queued q where q.queue_name = n.queue_name and q.workflow_step_uuid = s.workflow_step_uuid)
+   where s.is_queued and not s.task_ended
+     and not exists (select from queued q where q.queue_name <> 'orchestration_step_results' and q.workflow_step_uuid = s.workflow_step_uuid)
+     and not exists (select from tasker.timers m where m.workflow_step_uuid = s.workflow_step_uuid and m.sort_key = s.sort_key)
   union all
   select 'reported_without_message', 'step', s.workflow_step_uuid, jsonb_build_object('state', s.to_state),
          format('select tasker.settle_steps(array[%L::uuid])', s.workflow_step_uuid)
@@ -109,7 +112,15 @@ as $$
     from tasks t left join counted c on c.task_uuid = t.task_uuid
    where not t.is_terminal and t.phase not in ('pending', 'blocked')
      and coalesce(c.in_flight_steps + c.waiting_retry_steps, 0) = 0
-     and not exists (select from tasker.timers m where m.task_uuid = t.task_uuid and m.kind = 'drive')
+     and not exists (select from tasker.timers m where m.task_uuid = t.task_uuid and m.kind in ('drive', 'task_retry'))
+     and not exists (select from steps s where s.task_uuid = t.task_uuid and s.is_queued)
+     and (t.worker_count is null or exists (select from tasker.job_workers j where j.task_uuid = t.task_uuid))
+     -- seed 000 leaves a workstream with a failed task that is not critical where it is, until somebody decides
+     and (coalesce(c.failed_steps, 0) = 0
+          or exists (select from tasker.lifecycle_states b where b.lifecycle = t.lifecycle and b.phase = 'blocked'))
+     -- where a lifecycle has no state for being blocked, a task may rest with its failures until somebody decides (seed 000)
+     and (exists (select from tasker.lifecycle_states b where b.lifecycle = t.lifecycle and b.phase = 'blocked')
+          or exists (select from tasker.task_path(t.lifecycle, t.to_state, tasker.task_facts_of(t.task_uuid))))
   union all
   select 'completion_time_differs', 'task', t.task_uuid,
          jsonb_build_object('state', t.to_state, 'completed_at', t.completed_at), null
@@ -120,7 +131,7 @@ as $$
     from steps s where s.phase in ('waiting_retry', 'circuit_open') and not s.task_ended
      and not exists (select from tasker.timers t where t.workflow_step_uuid = s.workflow_step_uuid and t.sort_key = s.sort_key)
      -- where a worker claims it out of that state it stands in its queue once the backoff is over
-     and not exists (select from queued q where q.step_uuid = s.workflow_step_uuid)
+     and not exists (select from queued q where q.workflow_step_uuid = s.workflow_step_uuid)
   union all
   select 'log_position_missing', 'step', t.workflow_step_uuid, jsonb_build_object('rows', count(*), 'last', max(t.sort_key)), null
     from tasker.workflow_step_transitions t where p_task_uuid is null or t.task_uuid = p_task_uuid

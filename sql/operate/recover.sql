@@ -34,7 +34,6 @@ begin
         join tasker.workflow_step_transitions c on c.workflow_step_uuid = s.workflow_step_uuid and c.most_recent
         join tasker.lifecycle_states x on x.lifecycle = c.lifecycle and x.state = c.to_state
        where not x.is_terminal and (p_task_uuid is null or s.task_uuid = p_task_uuid)
-         and (select k.completed_at is null from tasker.tasks k where k.task_uuid = s.task_uuid)
          -- of a task that has ended, what could not be cancelled is left where it is
          and (select t.completed_at from tasker.tasks t where t.task_uuid = s.task_uuid) is null
     )

@@ -12,12 +12,12 @@ declare
   v_steps   uuid[];
   v_reports tasker.step_report[];
 begin
-  -- Same order as a report: tasks, steps, then their claims. tick holds other locks by now, so it waits for none of these:
-  -- what somebody else works on is left to the next tick. What the claim row says under its lock decides, so that an
-  -- extension that came first wins.
+  -- tick holds other locks by now, so it waits for none of these: what somebody else works on is left to the next tick, and
+  -- callers who tick at once take different claims. What the claim row says under its lock decides, so that an extension
+  -- that came first wins.
   v_claims := array(select c.claim_uuid from tasker.step_claims c
                      where least(c.lease_expires_at, c.first_timeout_at) <= p_now
-                     order by least(c.lease_expires_at, c.first_timeout_at) limit p_limit);
+                     order by least(c.lease_expires_at, c.first_timeout_at) limit p_limit for update skip locked);
   if cardinality(v_claims) = 0 then
     return 0;
   end if;
@@ -34,11 +34,8 @@ begin
                               join tasker.lifecycles l on l.lifecycle = c.lifecycle
                              where not l.settles_at_report or c.task_uuid = any (v_tasks)))
                     order by s.workflow_step_uuid for no key update skip locked);
-  v_claims := array(select c.claim_uuid from tasker.step_claims c
-                     where c.claim_uuid = any (v_claims)
-                       and c.claim_uuid not in (select s.claim_uuid from tasker.claimed_steps(v_claims) s
-                                                 where s.workflow_step_uuid <> all (v_steps))
-                     order by c.claim_uuid for update skip locked);
+  v_claims := array(select c from unnest(v_claims) c
+                    except select s.claim_uuid from tasker.claimed_steps(v_claims) s where s.workflow_step_uuid <> all (v_steps));
 
   select array_agg((x.position, x.workflow_step_uuid, x.claim_uuid, false,
                     jsonb_strip_nulls(jsonb_build_object(
@@ -56,7 +53,12 @@ begin
            cross join lateral tasker.claimed_steps(array[c.claim_uuid]) s
             left join tasker.step_checkpoints k on k.workflow_step_uuid = s.workflow_step_uuid
            where c.claim_uuid = any (v_claims)
-             and (c.lease_expires_at <= p_now or s.last_attempted_at + s.timeout <= p_now)) x;
+             and (c.lease_expires_at <= p_now
+                  or (s.last_attempted_at + s.timeout <= p_now
+                      -- the timeout is one of the execution: it stops when the result is validated (seed 000)
+                      and (select x.phase = 'running' from tasker.workflow_step_transitions t
+                             join tasker.lifecycle_states x on x.lifecycle = t.lifecycle and x.state = t.to_state
+                            where t.workflow_step_uuid = s.workflow_step_uuid and t.most_recent)))) x;
   if v_reports is not null then
     perform from tasker.apply_reports(v_reports);
   end if;
@@ -65,6 +67,8 @@ begin
   delete from tasker.step_claims c where c.claim_uuid = any (v_claims) and c.lease_expires_at <= p_now;
   update tasker.step_claims c
      set first_timeout_at = coalesce((select min(s.last_attempted_at + s.timeout) from tasker.workflow_steps s
+                                        join tasker.workflow_step_transitions t on t.workflow_step_uuid = s.workflow_step_uuid and t.most_recent
+                                        join tasker.lifecycle_states x on x.lifecycle = t.lifecycle and x.state = t.to_state and x.phase = 'running'
                                        where s.workflow_step_uuid = any (c.step_uuids) and s.claim_uuid = c.claim_uuid), 'infinity')
    where c.claim_uuid = any (v_claims);
   return coalesce(cardinality(v_reports), 0);

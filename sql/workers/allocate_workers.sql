@@ -8,13 +8,18 @@ declare
   v_workers uuid[];
 begin
   for v_job in
-    select t.task_uuid, t.worker_count, t.namespace, c.sort_key
+    select t.task_uuid, t.namespace, c.sort_key,
+           -- a job starts with all its workers; those that crashed are replaced one by one
+           case when missing.workers = t.worker_count then t.worker_count
+                else least(missing.workers, (select count(*)::int from tasker.free_workers(t.namespace))) end as worker_count
       from unnest(p_task_uuids) as asked(task_uuid)
      cross join lateral (select t.* from tasker.tasks t where t.task_uuid = asked.task_uuid and t.worker_count is not null limit 1) t
      cross join lateral (select c.lifecycle, c.to_state, c.sort_key from tasker.task_transitions c
                           where c.task_uuid = t.task_uuid and c.most_recent limit 1) c
       join tasker.lifecycle_states s on s.lifecycle = c.lifecycle and s.state = c.to_state and not s.is_terminal
-     where not exists (select from tasker.job_workers j where j.task_uuid = t.task_uuid)
+     cross join lateral (select tasker.missing_workers(t.task_uuid, t.worker_count) as workers) missing
+     where missing.workers > 0
+       and (missing.workers = t.worker_count or exists (select from tasker.free_workers(t.namespace)))
      order by t.task_uuid
   loop
     -- all of them or none; a worker that somebody else looks at now is left out
@@ -42,4 +47,4 @@ begin
 end
 $$;
 comment on function tasker.allocate_workers(uuid[]) is
-  'Gives locked jobs that wait for workers as many idle supervised ones as they asked for, all or none (seed 003).';
+  'Gives locked jobs that wait for workers as many idle supervised ones as they asked for, all or none, and replaces those that ended meanwhile (seed 003).';

@@ -4,6 +4,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_worker tasker.workers;
+  v_claims uuid[];
   v_moved  int := 0;
 begin
   for v_worker in
@@ -25,13 +26,19 @@ begin
     if tasker.worker_phase(v_worker.worker_uuid) = 'unresponsive' then
       perform tasker.move_worker(v_worker.worker_uuid, 'worker_expire', jsonb_build_object('last_heartbeat_at', v_worker.last_heartbeat_at));
     else
-      -- its work goes to others: the leases end now
-      update tasker.step_claims c set lease_expires_at = least(c.lease_expires_at, p_now) where c.worker_uuid = v_worker.worker_uuid;
+      -- its work goes to others: the leases end now. tick waits for nobody: while one of its claims is in other hands, the
+      -- worker is left to the next tick
+      v_claims := array(select c.claim_uuid from tasker.step_claims c where c.worker_uuid = v_worker.worker_uuid for update skip locked);
+      continue when cardinality(v_claims) < (select count(*) from tasker.step_claims c where c.worker_uuid = v_worker.worker_uuid);
+      update tasker.step_claims c set lease_expires_at = least(c.lease_expires_at, p_now) where c.claim_uuid = any (v_claims);
       perform coalesce(tasker.move_worker(v_worker.worker_uuid, 'worker_miss', jsonb_build_object('last_heartbeat_at', v_worker.last_heartbeat_at, 'missed_at', p_now)),
                        tasker.move_worker(v_worker.worker_uuid, 'worker_shutdown', jsonb_build_object('reason', 'missed its heartbeats')));
     end if;
     v_moved := v_moved + 1;
   end loop;
+  if v_moved > 0 then
+    perform tasker.wake_waiting_jobs();
+  end if;
   return v_moved;
 end
 $$;

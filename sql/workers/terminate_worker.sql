@@ -18,6 +18,7 @@ begin
   v_state := tasker.command_worker(p_worker_uuid, 'worker_terminate', p_reason, p_requested_by);
   -- what it held goes to others at the next tick, as if its lease had ended
   update tasker.step_claims c set lease_expires_at = least(c.lease_expires_at, tasker.clock()) where c.worker_uuid = p_worker_uuid;
+  perform tasker.wake_waiting_jobs();
   return tasker.end_request(p_request_id, v_state);
 end
 $$;

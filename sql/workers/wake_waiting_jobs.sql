@@ -9,7 +9,7 @@ as $$
     join tasker.task_transitions c on c.task_uuid = t.task_uuid and c.most_recent
     join tasker.lifecycle_states s on s.lifecycle = c.lifecycle and s.state = c.to_state and not s.is_terminal
    where t.worker_count is not null and t.completed_at is null
-     and not exists (select from tasker.job_workers j where j.task_uuid = t.task_uuid)
+     and tasker.missing_workers(t.task_uuid, t.worker_count) > 0
      and not exists (select from tasker.timers x where x.task_uuid = t.task_uuid and x.kind = 'drive')
 $$;
-comment on function tasker.wake_waiting_jobs() is 'Jobs that wait for workers look again at the next tick (seed 003: retry allocation).';
+comment on function tasker.wake_waiting_jobs() is 'Jobs that wait for workers, or lost some, look again at the next tick (seed 003: retry allocation).';

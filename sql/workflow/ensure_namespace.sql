@@ -14,7 +14,7 @@ begin
   end if;
   insert into tasker.task_namespaces (namespace, queue_name, description)
   values (p_namespace, v_queue, p_description)
-      on conflict (namespace) do nothing
+      on conflict do nothing  -- two at once meet at the namespace or at its queue's name
   returning true into v_new;
   if v_new or to_regclass('pgmq.' || quote_ident('q_' || v_queue)) is null then
     perform pgmq.create(v_queue);

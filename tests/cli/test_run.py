@@ -100,11 +100,9 @@ def test_built_in_handlers(cli: Cli, write: Callable[..., Path], conn: Any) -> N
     assert got["nap"] == {"seconds": 1.0, "slept": 0.01}
     assert got["sorted"]["stdout"] == "a\nb\n"
     assert "häßlich ☃" in got["inputs"]["stdout"]
-    assert (got["long"]["stdout"], got["long"]["stdout_bytes"], got["long"]["truncated"]) == (
-        "1\n2\n3\n4\n5\n",
-        588895,
-        True,
-    )
+    assert (got["long"]["stdout"], got["long"]["output_size_bytes"]) == ("1\n2\n3\n4\n5\n", 588895)
+    assert (got["long"]["stdout_truncated"], got["long"]["stderr_truncated"]) == (True, False)
+    assert got["long"]["duration_ms"] >= 0
     assert got["nul"]["stdout"] == "a\N{REPLACEMENT CHARACTER}b"
     assert got["grep"]["exit_code"] == 1
     assert got["where"]["stdout"] == "/\nred\n"

@@ -11,7 +11,7 @@ import psycopg
 from tests.vocabularies.lab import VOCABULARIES, Lab
 from tests.workflow.engine import BY, Row, step
 
-BROKEN: Row = {"success": False, "error": {"message": "it \"broke\"\n"}, "category": "transient"}
+BROKEN: Row = {"success": False, "error": {"message": 'it "broke"\n'}, "category": "transient"}
 WRONG: Row = {"success": False, "error": {"message": "it is wrong"}, "category": "permanent"}
 
 ORDER: Row = {
@@ -31,7 +31,13 @@ ORDER: Row = {
             "events": [{"event": "pay"}, {"event": "ship"}, {"event": "call_off"}],
             "transitions": [
                 {"from": "placed", "event": "pay", "to": "paid", "fired_by": "command"},
-                {"from": "placed", "event": "call_off", "to": "called off", "fired_by": "command", "severity": "warning"},
+                {
+                    "from": "placed",
+                    "event": "call_off",
+                    "to": "called off",
+                    "fired_by": "command",
+                    "severity": "warning",
+                },
                 {"from": "paid", "event": "ship", "to": "shipped", "fired_by": "command"},
                 {"from": "paid", "event": "call_off", "to": "called off", "fired_by": "command", "severity": "warning"},
             ],

@@ -11,6 +11,7 @@ import psycopg
 import pytest
 
 from pgtasker import (
+    BreakerPermit,
     CircuitOpen,
     Client,
     GuardFailed,
@@ -22,6 +23,7 @@ from pgtasker import (
     NotFound,
     NotOwner,
     PgtaskerError,
+    Recovery,
     SchemaMissing,
     StaleClaim,
     TaskOverview,
@@ -78,9 +80,10 @@ def test_a_workflow_from_template_to_audit(api: Any) -> None:
     assert (claim.attempt, claim.max_attempts, claim.timeout) == (1, 5, dt.timedelta(seconds=300))
     assert claim.context == {"url": "x", "at": "2026-01-01T00:00:00+00:00"}
     assert claim.correlation_id == correlation_id
+    assert (claim.tool, claim.acceptance, claim.checkpoint) == ("fetch", [], None)
     assert api.held_claims(worker_uuid) == [claim.workflow_step_uuid]
     assert api.extend_leases(worker_uuid, 60) == 1
-    assert api.worker_heartbeat(worker_uuid) == "active"
+    assert api.worker_heartbeat(worker_uuid) == api.worker_state(worker_uuid) == "busy"
     assert api.complete_step(claim.workflow_step_uuid, claim.claim_uuid, {"bytes": 12}, execution_time_ms=7)
     counts = api.orchestrate()
     assert (counts.steps_settled, counts.steps_enqueued, counts.tasks_finished) == (1, 1, 0)
@@ -331,15 +334,17 @@ def test_the_feed_gives_every_transition_once(api: Any) -> None:
     before = api.current_cursor()
     task_uuid = api.create_task_from_graph(graph("a", "b<a"))
     finish(api, api.register_worker("w"))
-    changes = list(api.events(before, follow=False, limit=3))
+    everything = list(api.events(before, follow=False, limit=3))
+    assert len({change.transition_uuid for change in everything}) == len(everything)
+    assert {change.log for change in everything} == {"task", "step", "worker"}
+    changes = [change for change in everything if change.log != "worker"]
     logged = api.timeline(task_uuid)
     assert len(changes) == len(logged)
-    assert len({change.transition_uuid for change in changes}) == len(changes)
     assert {(c.entity_uuid, c.sort_key, c.to_state, c.event) for c in changes} == {
         (e.entity_uuid, e.sort_key, e.to_state, e.event) for e in logged
     }
-    assert list(api.events(changes[4].cursor, follow=False)) == changes[5:]
-    assert api.changes_after(changes[4].cursor, limit=2) == changes[5:7]
+    assert list(api.events(everything[4].cursor, follow=False)) == everything[5:]
+    assert api.changes_after(everything[4].cursor, limit=2) == everything[5:7]
     assert list(api.events(api.current_cursor(), follow=False)) == []
 
 
@@ -370,3 +375,107 @@ def test_a_closed_client_says_so(database: str) -> None:
 def test_an_unreachable_server_is_told_in_the_servers_words(database: str) -> None:
     with pytest.raises(psycopg.OperationalError, match="does not exist"):
         Client(psycopg.conninfo.make_conninfo(database, dbname="nowhere")).open()
+
+
+# ------------------------------------------------------------------------------------- time, failure and repetition
+
+
+def test_a_request_id_makes_a_call_safe_to_repeat(api: Any) -> None:
+    task_uuid = api.create_task_from_graph(graph("a"), request_id="order 1")
+    assert api.create_task_from_graph(graph("a"), request_id="order 1") == task_uuid
+    assert len(api.tasks()) == 1
+    with pytest.raises(IdempotencyConflict, match="order 1"):
+        api.create_task_from_graph(graph("b"), request_id="order 1")
+    cancelled = api.cancel_task(task_uuid, "not needed", "anna", request_id="cancel 1")
+    assert api.cancel_task(task_uuid, "not needed", "anna", request_id="cancel 1") == cancelled
+    with pytest.raises(InvalidTransition):
+        api.cancel_task(task_uuid, "not needed", "anna")
+    worker_uuid = api.register_worker("w", request_id="worker 1")
+    assert api.register_worker("w", request_id="worker 1") == worker_uuid
+    assert api.shutdown_worker(worker_uuid, "over", request_id="bye") == api.shutdown_worker(
+        worker_uuid, "over", request_id="bye"
+    )
+    assert api.purge_expired() == 0
+
+
+def test_a_checkpoint_outlives_its_attempt(api: Any) -> None:
+    step = {"name": "a", "handler": "work", "retry": {"base_delay": 0}}
+    api.create_task_from_graph(graph(step))
+    worker_uuid = api.register_worker("w")
+    (claim,) = api.claim_steps(worker_uuid)
+    assert api.save_checkpoint(claim.workflow_step_uuid, claim.claim_uuid, {"done": 7}) is None
+    api.fail_step(claim.workflow_step_uuid, claim.claim_uuid, {"message": "late"}, "transient", request_id="f")
+    with pytest.raises(StaleClaim):
+        api.save_checkpoint(claim.workflow_step_uuid, claim.claim_uuid, {"done": 8})
+    api.orchestrate()
+    api.tick()
+    (again,) = api.claim_steps(worker_uuid)
+    assert (again.attempt, again.checkpoint) == (2, {"done": 7})
+    with pytest.raises(InvalidDefinition):
+        api.save_checkpoint(again.workflow_step_uuid, again.claim_uuid, None)
+
+
+@pytest.mark.parametrize("passed", [True, False])
+def test_a_validation_is_reported_by_itself(api: Any, passed: bool) -> None:
+    step = {"name": "a", "handler": "work", "acceptance": [{"type": "file_exists", "path": "x"}]}
+    task_uuid = api.create_task_from_graph({**graph(step), "vocabulary": "execution"})
+    worker_uuid = api.register_worker("w", vocabulary="execution")
+    (claim,) = api.claim_steps(worker_uuid)
+    assert claim.acceptance == [{"type": "file_exists", "path": "x"}]
+    assert api.complete_step(claim.workflow_step_uuid, claim.claim_uuid, 1) == "VALIDATING"
+    state = api.report_validation(claim.workflow_step_uuid, claim.claim_uuid, passed, {"checks": []})
+    assert state == ("COMPLETED" if passed else "CIRCUIT_OPEN")
+    assert api.steps(task_uuid)[0].attempts == 1
+    with pytest.raises(StaleClaim):
+        api.report_validation(claim.workflow_step_uuid, claim.claim_uuid, passed)
+
+
+def test_workers_under_supervision(api: Any) -> None:
+    worker_uuid = api.register_worker("w", vocabulary="supervision")
+    assert api.worker_state(worker_uuid) == "IDLE"
+    assert api.start_worker(worker_uuid, "by hand", "anna") == "RUNNING"
+    assert api.pause_worker(worker_uuid, "lunch", "anna", request_id="p") == "PAUSED"
+    assert api.pause_worker(worker_uuid, "lunch", "anna", request_id="p") == "PAUSED"
+    assert api.claim_steps(worker_uuid) == []
+    assert api.resume_worker(worker_uuid, "lunch is over", "anna") == "RUNNING"
+    assert api.terminate_worker(worker_uuid, "broken", "anna") == "TERMINATED"
+    with pytest.raises(InvalidTransition):
+        api.claim_steps(worker_uuid)
+    assert api.worker_state(uuid.uuid4()) is None
+
+
+def test_a_circuit_breaker_for_calls_that_are_no_steps(api: Any) -> None:
+    assert api.breaker_state("mail") is None
+    with pytest.raises(NotFound):
+        api.breaker_permit("mail")
+    closed = api.configure_breaker("mail", failure_threshold=2, cooldown=dt.timedelta(hours=1))
+    assert api.breaker_permit("mail").allowed and api.breaker_allows("mail")
+    assert api.record_breaker_result("mail", False, {"message": "no route"}) == closed
+    opened = api.record_breaker_result("mail", False, {"message": "no route"}, request_id="r")
+    assert opened != closed and api.breaker_state("mail") == opened
+    permit = api.breaker_permit("mail")
+    assert isinstance(permit, BreakerPermit)
+    assert (permit.allowed, permit.permit_uuid, permit.state) == (False, None, opened)
+    assert permit.retry_at is not None
+    with pytest.raises(CircuitOpen) as refusal:
+        api.breaker_allows("mail")
+    assert refusal.value.detail["tool"] == "mail"
+    api.configure_breaker("mail", failure_threshold=2, cooldown=0)
+    assert api.reset_breaker("mail", "repaired", "anna") == closed
+    assert api.breaker_allows("mail")
+
+
+def test_recovery_says_what_it_would_do_and_does_it(api: Any, conn: psycopg.Connection[Any]) -> None:
+    assert api.recover() == []
+    task_uuid = api.create_task_from_graph(graph("a"))
+    conn.execute("select pgmq.purge_queue(queue_name) from tasker.task_namespaces where namespace = 'default'")
+    (found,) = api.recover()
+    assert isinstance(found, Recovery)
+    step_uuid = api.steps(task_uuid)[0].workflow_step_uuid
+    assert (found.problem, found.entity_uuid, found.done) == ("queued_without_message", step_uuid, False)
+    assert api.recover(task_uuid=uuid.uuid4()) == []
+    with pytest.raises(InvalidDefinition):
+        api.recover(dry_run=False)
+    assert [row.done for row in api.recover(False, task_uuid, "the queue was lost", "anna")] == [True]
+    assert api.recover() == []
+    assert len(api.claim_steps(api.register_worker("w"))) == 1

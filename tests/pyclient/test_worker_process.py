@@ -96,8 +96,12 @@ def test_a_signal_lets_the_running_handler_finish(
     assert client.task(running).phase == "succeeded"
     assert client.steps(running)[0].attempts == 1
     assert client.task(waiting).phase == "running"
-    reason = conn.execute("select shut_down_reason from tasker.workers where name = 'drained'").fetchone()
-    assert reason == ("drained",)
+    ended = conn.execute(
+        "select s.is_terminal, t.metadata ->> 'reason' from tasker.workers w join tasker.worker_transitions t"
+        " on t.worker_uuid = w.worker_uuid and t.most_recent join tasker.lifecycle_states s"
+        " on s.lifecycle = t.lifecycle and s.state = t.to_state where w.name = 'drained'"
+    ).fetchone()
+    assert ended == (True, "drained")
 
 
 def test_an_idle_worker_ends_at_once(start: Start, conn: psycopg.Connection[Any]) -> None:
@@ -184,7 +188,7 @@ def test_the_processes_end_with_their_supervisor(start: Start, conn: psycopg.Con
     process = start(code=SUPERVISOR)
     eventually(lambda: registered(conn, 2), 60)
     process.kill()
-    left = "select count(*) from tasker.workers where shut_down_at is null"
+    left = "select count(*) from tasker.workers where shutdown_requested_at is null"
     eventually(lambda: conn.execute(left).fetchone() == (0,))
 
 

@@ -19,6 +19,10 @@ TaskUuid = Annotated[str, Parameter(name="TASK", help="The task's uuid.")]
 Step = Annotated[str, Parameter(name="STEP", help="The step's uuid, or TASK_UUID/STEP_NAME.")]
 Reason = Annotated[str, Parameter(name=["--reason", "-r"], help="Why; it is kept in the log.")]
 RequestedBy = Annotated[str | None, Parameter(name="--by", help="Who asks; your login name if left out.")]
+RequestId = Annotated[
+    str | None,
+    Parameter(name="--request-id", help="Makes the command safe to repeat: the same id gets the first answer again."),
+]
 Flag = Parameter(negative="")
 WorkflowFile = Annotated[
     str, Parameter(name="FILE", help="Our YAML or JSON, or a WfCommons trace ('-': standard input).")

@@ -1,4 +1,4 @@
-"""``pgtasker check``, ``tick``, ``orchestrate``: what a DBA or a cron job runs."""
+"""``pgtasker check``, ``recover``, ``tick``, ``orchestrate``: what a DBA or a cron job runs."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from pgtasker.cli import _output as output
-from pgtasker.cli._database import database, parse_uuid
-from pgtasker.cli._errors import OK, REFUSED
+from pgtasker.cli._arguments import RequestedBy, requested_by
+from pgtasker.cli._database import database, optional_uuid, parse_uuid
+from pgtasker.cli._errors import OK, REFUSED, usage_error
 
+RECOVERY_COLUMNS = ("problem", "entity_kind", "entity_uuid", "action", "done")
 FINDING_COLUMNS = ("finding", "entity_kind", "entity_uuid", "detail", "proposed_call")
 
 
@@ -22,6 +24,27 @@ def check(*, task: Annotated[str | None, Parameter(help="Only this task (its uui
         [dataclasses.asdict(finding) for finding in findings], FINDING_COLUMNS, empty="nothing found: consistent"
     )
     return REFUSED if findings else OK
+
+
+def recover(
+    *,
+    yes: Annotated[bool, Parameter(negative="", help="Mend it; else only say what would be done.")] = False,
+    task: Annotated[str | None, Parameter(help="Only this task (its uuid).")] = None,
+    reason: Annotated[str | None, Parameter(name=["--reason", "-r"], help="Why; needed with --yes.")] = None,
+    by: RequestedBy = None,
+) -> int:
+    """Find work that nothing would move any more: lost messages, claims, timers; and with --yes mend it.
+
+    Exit code 1 where something is left to be mended.
+    """
+    if yes and not reason:
+        raise usage_error("--yes takes a --reason, which is kept in the log")
+    with database() as db:
+        found = db.client.recover(not yes, optional_uuid(task, "--task"), reason, requested_by(by) if yes else None)
+    output.emit_rows([dataclasses.asdict(row) for row in found], RECOVERY_COLUMNS, empty="nothing to recover")
+    if found and not yes:
+        output.talk("nothing was changed; to mend it: pgtasker recover --yes --reason TEXT")
+    return OK if all(row.done for row in found) else REFUSED
 
 
 def tick(*, limit: Annotated[int, Parameter(help="Most timers to fire.")] = 1000) -> int:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from cyclopts import App, Parameter
 
 from pgtasker.cli import _output as output
-from pgtasker.cli._arguments import Reason, RequestedBy, Step, json_argument, requested_by
+from pgtasker.cli._arguments import Reason, RequestedBy, RequestId, Step, json_argument, requested_by
 from pgtasker.cli._database import Database, database
 from pgtasker.cli._errors import OK, CommandError
 from pgtasker.cli._settings import settings
@@ -61,10 +61,10 @@ def _step_row(db: Database, step: str) -> dict[str, Any]:
     return row
 
 
-def _manual(action: str, step: str, reason: str, by: str | None, **more: Any) -> int:
+def _manual(action: str, step: str, reason: str, by: str | None, request_id: str | None, **more: Any) -> int:
     with database() as db:
         step_uuid = db.step_uuid(step)
-        state = getattr(db.client, action)(step_uuid, reason, requested_by(by), **more)
+        state = getattr(db.client, action)(step_uuid, reason, requested_by(by), request_id=request_id, **more)
     if settings.json:
         output.emit_json({"step_uuid": step_uuid, "state": state})
     else:
@@ -73,9 +73,9 @@ def _manual(action: str, step: str, reason: str, by: str | None, **more: Any) ->
 
 
 @app.command
-def retry(step: Step, /, *, reason: Reason, by: RequestedBy = None) -> int:
+def retry(step: Step, /, *, reason: Reason, by: RequestedBy = None, request_id: RequestId = None) -> int:
     """Retry a step that failed or waits for its next attempt."""
-    return _manual("retry_step", step, reason, by)
+    return _manual("retry_step", step, reason, by, request_id)
 
 
 @app.command
@@ -86,24 +86,46 @@ def resolve(
     reason: Reason,
     result: Annotated[str | None, Parameter(help="JSON the step's dependents get as its result, or @FILE.")] = None,
     by: RequestedBy = None,
+    request_id: RequestId = None,
 ) -> int:
     """Declare a step resolved by hand; its dependents may start."""
-    return _manual("resolve_step", step, reason, by, result=json_argument(result, "--result"))
+    return _manual("resolve_step", step, reason, by, request_id, result=json_argument(result, "--result"))
 
 
 @app.command
-def cancel(step: Step, /, *, reason: Reason, by: RequestedBy = None) -> int:
+def cancel(step: Step, /, *, reason: Reason, by: RequestedBy = None, request_id: RequestId = None) -> int:
     """Cancel a step."""
-    return _manual("cancel_step", step, reason, by)
+    return _manual("cancel_step", step, reason, by, request_id)
 
 
 @app.command
-def skip(step: Step, /, *, reason: Reason, by: RequestedBy = None) -> int:
+def skip(step: Step, /, *, reason: Reason, by: RequestedBy = None, request_id: RequestId = None) -> int:
     """Skip a step."""
-    return _manual("skip_step", step, reason, by)
+    return _manual("skip_step", step, reason, by, request_id)
 
 
 @app.command
-def reset(step: Step, /, *, reason: Reason, by: RequestedBy = None) -> int:
+def reset(step: Step, /, *, reason: Reason, by: RequestedBy = None, request_id: RequestId = None) -> int:
     """Start a step anew, with all its attempts."""
-    return _manual("reset_step", step, reason, by)
+    return _manual("reset_step", step, reason, by, request_id)
+
+
+@app.command
+def checkpoint(step: Step, /) -> int:
+    """Show what the latest attempts of a step saved while they ran; the next attempt gets it."""
+    with database() as db:
+        row = db.row(
+            """
+            select s.name, k.attempt, k.saved_at, k.checkpoint
+              from tasker.workflow_steps s
+              left join tasker.step_checkpoints k on k.workflow_step_uuid = s.workflow_step_uuid
+             where s.workflow_step_uuid = %s
+            """,
+            (db.step_uuid(step),),
+        )
+    if row is None:
+        raise CommandError(f"there is no step {step}", hint="list a task's steps: pgtasker task steps TASK_UUID")
+    if row["saved_at"] is None:
+        raise CommandError(f"step {row['name']} has saved no checkpoint")
+    output.emit_record(row)
+    return OK

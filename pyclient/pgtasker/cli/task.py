@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import App, Parameter
 
 from pgtasker.cli import _output as output
-from pgtasker.cli._arguments import Reason, RequestedBy, TaskUuid, json_object, requested_by, tags_argument
+from pgtasker.cli._arguments import Reason, RequestedBy, RequestId, TaskUuid, json_object, requested_by, tags_argument
 from pgtasker.cli._database import Database, database, optional_uuid, parse_uuid
 from pgtasker.cli._errors import OK, REFUSED, CommandError, usage_error
 from pgtasker.cli._settings import settings
@@ -57,6 +57,7 @@ def create(
     tag: Annotated[list[str] | None, Parameter(help="key=value; may be repeated.", negative="")] = None,
     by: RequestedBy = None,
     start: Annotated[bool, Parameter(negative="--no-start", help="Start it at once.")] = True,
+    request_id: RequestId = None,
 ) -> int:
     """Create a task from a template (NAME) or from a workflow file (--graph), and print its uuid."""
     options: dict[str, Any] = {
@@ -68,6 +69,7 @@ def create(
         "tags": tags_argument(tag or []),
         "requested_by": requested_by(by),
         "start": start,
+        "request_id": request_id,
     }
     given_context = json_object(context, "--context")
     if name is not None and graph is None:
@@ -345,10 +347,10 @@ def succeeded(overview: TaskOverview) -> bool:
 SUCCEEDED_PHASES = ("succeeded", "resolved")
 
 
-def _manual(action: str, task: str, reason: str, by: str | None) -> int:
+def _manual(action: str, task: str, reason: str, by: str | None, request_id: str | None) -> int:
     task_uuid = parse_uuid(task, "list tasks: pgtasker task list")
     with database() as db:
-        state = getattr(db.client, action)(task_uuid, reason, requested_by(by))
+        state = getattr(db.client, action)(task_uuid, reason, requested_by(by), request_id=request_id)
     if settings.json:
         output.emit_json({"task_uuid": task_uuid, "state": state})
     else:
@@ -357,9 +359,9 @@ def _manual(action: str, task: str, reason: str, by: str | None) -> int:
 
 
 @app.command
-def cancel(task: TaskUuid, /, *, reason: Reason, by: RequestedBy = None) -> int:
+def cancel(task: TaskUuid, /, *, reason: Reason, by: RequestedBy = None, request_id: RequestId = None) -> int:
     """Cancel a task and its unfinished steps."""
-    return _manual("cancel_task", task, reason, by)
+    return _manual("cancel_task", task, reason, by, request_id)
 
 
 @app.command
@@ -385,18 +387,18 @@ def retry(task: TaskUuid, /, *, reason: Reason, by: RequestedBy = None) -> int:
 
 
 @app.command
-def resolve(task: TaskUuid, /, *, reason: Reason, by: RequestedBy = None) -> int:
+def resolve(task: TaskUuid, /, *, reason: Reason, by: RequestedBy = None, request_id: RequestId = None) -> int:
     """Declare a blocked task resolved by hand."""
-    return _manual("resolve_task", task, reason, by)
+    return _manual("resolve_task", task, reason, by, request_id)
 
 
 @app.command(name="give-up")
-def give_up(task: TaskUuid, /, *, reason: Reason, by: RequestedBy = None) -> int:
+def give_up(task: TaskUuid, /, *, reason: Reason, by: RequestedBy = None, request_id: RequestId = None) -> int:
     """Give up a blocked task: it ends as failed."""
-    return _manual("give_up_task", task, reason, by)
+    return _manual("give_up_task", task, reason, by, request_id)
 
 
 @app.command
-def reset(task: TaskUuid, /, *, reason: Reason, by: RequestedBy = None) -> int:
+def reset(task: TaskUuid, /, *, reason: Reason, by: RequestedBy = None, request_id: RequestId = None) -> int:
     """Start a failed task anew."""
-    return _manual("reset_task", task, reason, by)
+    return _manual("reset_task", task, reason, by, request_id)

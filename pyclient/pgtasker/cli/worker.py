@@ -1,4 +1,4 @@
-"""``pgtasker worker``: run workers and list them."""
+"""``pgtasker worker``: run workers, look at them, and supervise them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ import signal
 import threading
 import time
 from typing import Annotated
+from uuid import UUID
 
 from cyclopts import App, Parameter
 
 from pgtasker.cli import _output as output
-from pgtasker.cli._database import database, server_dsn
-from pgtasker.cli._errors import usage_error
+from pgtasker.cli._arguments import Reason, RequestedBy, RequestId, requested_by
+from pgtasker.cli._database import database, parse_uuid, server_dsn
+from pgtasker.cli._errors import OK, CommandError, usage_error
+from pgtasker.cli._settings import settings
 
-app = App(name="worker", help="Run workers.", result_action="return_value")
+app = App(name="worker", help="Run and supervise workers.", result_action="return_value")
 
 
 @app.command
@@ -94,25 +97,111 @@ def _stop_with_parent() -> None:
     threading.Thread(target=watch, name="stop-with-parent", daemon=True).start()
 
 
+_WORKERS = """
+select w.worker_uuid, w.name, w.vocabulary, t.to_state as state, s.phase, s.is_terminal, w.namespaces, w.capabilities,
+       w.max_concurrent,
+       (select coalesce(sum(c.open_steps), 0)::int from tasker.step_claims c
+         where c.worker_uuid = w.worker_uuid) as held_steps,
+       w.registered_at, w.last_heartbeat_at, w.heartbeat_interval, w.max_missed_heartbeats, w.shutdown_requested_at,
+       t.created_at as state_since, j.task_uuid as job_uuid
+  from tasker.workers w
+  join tasker.worker_transitions t on t.worker_uuid = w.worker_uuid and t.most_recent
+  join tasker.lifecycle_states s on s.lifecycle = t.lifecycle and s.state = t.to_state
+  left join tasker.job_workers j on j.worker_uuid = w.worker_uuid
+"""
+
+WorkerUuid = Annotated[str, Parameter(name="WORKER", help="The worker's uuid.")]
+
+
 @app.command(name="list")
 def list_(
     *,
-    all_: Annotated[bool, Parameter(name="--all", negative="", help="Also those that were shut down.")] = False,
+    all_: Annotated[bool, Parameter(name="--all", negative="", help="Also those that have ended.")] = False,
     limit: int = 50,
 ) -> int:
-    """List workers, the latest heard of first."""
+    """List workers with their states, the latest heard of first."""
     with database() as db:
         rows = db.rows(
-            """
-            select * from tasker.workers
-             where %s or shut_down_at is null
-             order by last_heartbeat_at desc, worker_uuid desc limit %s
-            """,
+            _WORKERS + "where %s or not s.is_terminal order by w.last_heartbeat_at desc, w.worker_uuid desc limit %s",
             (all_, limit),
         )
     output.emit_rows(
         rows,
-        ("worker_uuid", "name", "namespaces", "max_concurrent", "registered_at", "last_heartbeat_at", "shut_down_at"),
+        ("worker_uuid", "name", "state", "held_steps", "namespaces", "registered_at", "last_heartbeat_at"),
         empty="no worker",
     )
-    return 0
+    return OK
+
+
+@app.command
+def show(worker: WorkerUuid, /) -> int:
+    """Show one worker: its row, its states so far, and what it holds."""
+    with database() as db:
+        worker_uuid = _uuid(worker)
+        row = db.row(_WORKERS + "where w.worker_uuid = %s", (worker_uuid,))
+        if row is None:
+            raise CommandError(f"there is no worker {worker}", hint="list them: pgtasker worker list --all")
+        history = db.rows(
+            """
+            select created_at as at, from_state, to_state, event, metadata ->> 'requested_by' as requested_by,
+                   metadata ->> 'reason' as reason, metadata
+              from tasker.worker_transitions where worker_uuid = %s order by sort_key
+            """,
+            (worker_uuid,),
+        )
+        held = db.rows(
+            """
+            select workflow_step_uuid, task_uuid, name, state, phase, attempts, max_attempts, lease_expires_at
+              from tasker.step_overview
+             where workflow_step_uuid in (select tasker.held_claims(%s)) order by lease_expires_at, name
+            """,
+            (worker_uuid,),
+        )
+    if settings.json:
+        output.emit_json({"worker": row, "transitions": history, "held": held})
+        return OK
+    output.emit_record(row, skip=("is_terminal",))
+    output.heading("transitions")
+    output.emit_rows(history, ("at", "from_state", "to_state", "event", "requested_by", "reason"))
+    output.heading("holds")
+    output.emit_rows(held, ("workflow_step_uuid", "name", "state", "attempt", "lease_expires_at"), empty="nothing")
+    return OK
+
+
+def _uuid(worker: str) -> UUID:
+    return parse_uuid(worker, "a worker is named by its uuid: pgtasker worker list")
+
+
+def _manual(action: str, worker: str, reason: str, by: str | None, request_id: str | None) -> int:
+    worker_uuid = _uuid(worker)
+    with database() as db:
+        state = getattr(db.client, action)(worker_uuid, reason, requested_by(by), request_id=request_id)
+    if settings.json:
+        output.emit_json({"worker_uuid": worker_uuid, "state": state})
+    else:
+        output.line(state)
+    return OK
+
+
+@app.command
+def start(worker: WorkerUuid, /, *, reason: Reason, by: RequestedBy = None, request_id: RequestId = None) -> int:
+    """Start a supervised worker by hand: it may claim steps without being given to a job."""
+    return _manual("start_worker", worker, reason, by, request_id)
+
+
+@app.command
+def pause(worker: WorkerUuid, /, *, reason: Reason, by: RequestedBy = None, request_id: RequestId = None) -> int:
+    """Suspend a worker: it finishes what it holds and claims nothing until it is resumed."""
+    return _manual("pause_worker", worker, reason, by, request_id)
+
+
+@app.command
+def resume(worker: WorkerUuid, /, *, reason: Reason, by: RequestedBy = None, request_id: RequestId = None) -> int:
+    """Let a suspended worker go on."""
+    return _manual("resume_worker", worker, reason, by, request_id)
+
+
+@app.command
+def terminate(worker: WorkerUuid, /, *, reason: Reason, by: RequestedBy = None, request_id: RequestId = None) -> int:
+    """Stop a worker by force: what it holds is taken away and killed. Its process registers anew and goes on."""
+    return _manual("terminate_worker", worker, reason, by, request_id)
