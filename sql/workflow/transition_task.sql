@@ -15,6 +15,7 @@ declare
   v_facts   tasker.task_facts;
   v_ended   record;
 begin
+  perform tasker.refuse_unknown_processor(p_processor_uuid);
   perform tasker.lock_task_or_refuse(p_task_uuid);
   select * into v_current from tasker.task_transitions t where t.task_uuid = p_task_uuid and t.most_recent;
   if not exists (select from tasker.lifecycle_transitions r
