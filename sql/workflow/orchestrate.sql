@@ -16,6 +16,7 @@ begin
     perform tasker.raise_error('TK400', format('can''t drain %s messages at once', coalesce(p_limit::text, 'null')),
                                jsonb_build_object('limit', p_limit), 'Drain 1 to 10,000 messages in one call.');
   end if;
+  perform tasker.refuse_unknown_processor(p_processor_uuid);
   select array_agg(p.message order by p.msg_id) into v_messages from pgmq.pop('orchestration_step_results', p_limit) p;
   if v_messages is null then
     return v_counts;

@@ -20,6 +20,7 @@ begin
   if v_answer is not null then
     return v_answer;
   end if;
+  perform tasker.refuse_unknown_processor(p_processor_uuid);
   perform tasker.lock_task_or_refuse(p_task_uuid);
   select * into v_current from tasker.task_transitions t where t.task_uuid = p_task_uuid and t.most_recent;
   if not exists (select from tasker.lifecycle_transitions r

@@ -33,7 +33,7 @@ CALLS = {
     "tasker_client": RULES | READING | CREATING | AUDIT,
     "tasker_worker": RULES | WORKING,
     "tasker_operator": RULES | READING | CREATING | WORKING | OPERATING | AUDIT,
-    "tasker_auditor": RULES | READING | AUDIT,
+    "tasker_auditor": RULES | READING | AUDIT | {"check_consistency"},  # evidence that nothing is missing
     "tasker_monitor": RULES,
 }
 
@@ -52,7 +52,8 @@ _EVIDENCE = {
 }  # fmt: skip
 READS = {
     "tasker_client": _CATALOGUE | _WORK,
-    "tasker_worker": _CATALOGUE,
+    # a worker whose connection broke looks for claims whose answer was lost
+    "tasker_worker": _CATALOGUE | {"task_overview", "step_overview"},
     "tasker_operator": _CATALOGUE | _WORK | _DRIVE | _EVIDENCE,
     "tasker_auditor": _CATALOGUE | _EVIDENCE,
     "tasker_monitor": _CATALOGUE | _DRIVE,

@@ -393,7 +393,7 @@ def test_a_superuser_who_gets_around_the_trigger_is_found_out(engine: Engine) ->
         step,
     )
     engine.run("set session_replication_role = origin")
-    assert [finding["finding"] for finding in engine.findings()] == ["result_without_audit"]
+    assert "result_without_audit" in [finding["finding"] for finding in engine.findings()]
     engine.run(
         "insert into tasker.workflow_step_result_audit"
         " (workflow_step_uuid, workflow_step_transition_uuid, task_uuid, namespace, success)"
@@ -401,7 +401,9 @@ def test_a_superuser_who_gets_around_the_trigger_is_found_out(engine: Engine) ->
         " from tasker.workflow_step_transitions where workflow_step_uuid = %s and sort_key in (2, 4)",
         step,
     )
-    assert [finding["finding"] for finding in engine.findings()] == ["audit_without_result"]
+    findings = [finding["finding"] for finding in engine.findings()]
+    assert "audit_without_result" in findings
+    assert "result_without_audit" not in findings
 
 
 def test_the_same_result_can_not_be_audited_twice(engine: Engine) -> None:

@@ -37,7 +37,7 @@ def newest_metadata(engine: Engine, task: UUID) -> dict[str, Any]:
 def test_another_processor_is_refused_while_the_lease_lives(tenant: Engine, state: str) -> None:
     first, second = tenant.processor("first", "1 hour"), tenant.processor("second", "1 hour")
     task = tenant.parked_task(state, first)
-    for intruder in (second, None, UUID(int=7)):
+    for intruder in (second, None):
         with refused("TK403") as refusal:
             tenant.move_task(task, NEXT[state], intruder)
         assert refusal.detail["owner"] == str(first)
@@ -182,6 +182,18 @@ def test_what_the_engine_does_by_itself_does_not_take_the_task_from_its_owner(en
     engine.command("resolve_step", claimed["resolved"]["workflow_step_uuid"])
     assert owner(engine, task) == first
     engine.assert_consistent()
+
+
+def test_a_processor_that_never_registered_owns_nothing(tenant: Engine) -> None:
+    task = tenant.parked_task("initializing")
+    for call in (
+        lambda: tenant.move_task(task, "ready_steps_found", UUID(int=7)),
+        lambda: tenant.orchestrate(UUID(int=7)),
+    ):
+        with refused("TK404") as refusal:
+            call()
+        assert "register_processor" in refusal.hint
+    assert tenant.state(task) == "initializing"
 
 
 # -- transition_with_ownership: compare and set

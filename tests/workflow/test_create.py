@@ -124,9 +124,9 @@ def test_everything_a_caller_gives_is_kept(engine: Engine) -> None:
     assert claimed["context"] == {"x": [1, None, "é"]}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code"),
-    [
+def test_a_request_that_can_not_be_met_leaves_nothing(engine: Engine) -> None:
+    engine.call("register_template", p_template=graph(step("a")))
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"p_name": "ghost"}, "TK404"),
         ({"p_name": None}, "TK400"),
         ({"p_name": "flow", "p_namespace": "elsewhere"}, "TK404"),
@@ -136,13 +136,11 @@ def test_everything_a_caller_gives_is_kept(engine: Engine) -> None:
         ({"p_name": "flow", "p_context": Jsonb([1])}, "TK400"),
         ({"p_name": "flow", "p_context": Jsonb("text")}, "TK400"),
         ({"p_name": "flow", "p_tags": Jsonb(5)}, "TK400"),
-    ],
-)
-def test_a_request_that_can_not_be_met_leaves_nothing(engine: Engine, arguments: dict[str, Any], code: str) -> None:
-    engine.call("register_template", p_template=graph(step("a")))
-    with pytest.raises(psycopg.Error) as caught:
-        engine.call("create_task", **arguments)
-    assert sqlstate(caught) == code
+    ]
+    for arguments, code in cases:
+        with pytest.raises(psycopg.Error) as caught:
+            engine.call("create_task", **arguments)
+        assert sqlstate(caught) == code, arguments
     assert engine.one("select count(*) from tasker.tasks") == 0
     assert engine.queued() == []
 
@@ -248,26 +246,24 @@ def test_the_same_request_through_another_door_is_the_same_task(engine: Engine) 
         ) == [first]
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
+def test_another_request_with_the_same_key_is_refused(engine: Engine) -> None:
+    engine.call("register_template", p_template=graph(step("a")))
+    engine.call("register_template", p_template=graph(step("a"), name="other"))
+    request = {"p_name": "flow", "p_context": {"x": 1}, "p_idempotency_key": "k"}
+    first = engine.call("create_task", **request)
+    changes: list[dict[str, Any]] = [
         {"p_context": {"x": 2}},
         {"p_priority": 1},
         {"p_tags": {"x": 1}},
         {"p_version": "1.0.0"},
         {"p_start": False},
         {"p_name": "other"},
-    ],
-)
-def test_another_request_with_the_same_key_is_refused(engine: Engine, change: dict[str, Any]) -> None:
-    engine.call("register_template", p_template=graph(step("a")))
-    engine.call("register_template", p_template=graph(step("a"), name="other"))
-    request = {"p_name": "flow", "p_context": {"x": 1}, "p_idempotency_key": "k"}
-    first = engine.call("create_task", **request)
-    with pytest.raises(psycopg.Error) as caught:
-        engine.call("create_task", **{**request, **change})
-    assert sqlstate(caught) == "TK423"
-    assert str(first) in str(caught.value.diag.message_detail)
+    ]
+    for change in changes:
+        with pytest.raises(psycopg.Error) as caught:
+            engine.call("create_task", **{**request, **change})
+        assert sqlstate(caught) == "TK423", change
+        assert str(first) in str(caught.value.diag.message_detail)
 
 
 def test_a_key_counts_inside_its_namespace(engine: Engine) -> None:

@@ -272,3 +272,37 @@ def test_steps_that_nobody_mentions_are_found_when_nothing_is_under_way(engine: 
     assert engine.state(task) == "complete"
     engine.check_order()
     engine.check()
+
+
+STRICTER = ("repeatable read", "serializable")
+
+
+@pytest.mark.parametrize("isolation", STRICTER)
+def test_callers_in_a_stricter_isolation_lose_nothing(engine: Engine, open_engine: OpenEngine, isolation: str) -> None:
+    """Their snapshots are older than their locks: a call either fails with 40001 as a whole, to be repeated, or it is right."""
+    task = engine.create(random_dag(60, 5))
+    sessions = [open_engine() for _ in range(4)]
+
+    def insist(call: Callable[[], Any]) -> Any:
+        while True:
+            try:
+                return call()
+            except psycopg.errors.SerializationFailure:
+                continue
+
+    def work(session: Engine, number: int) -> None:
+        worker = session.worker(f"w{number}")
+        session.rows(f"set default_transaction_isolation = '{isolation}'")
+        while not engine_is_done(session):
+            claims = insist(partial(session.claim, 3, worker))
+            insist(partial(session.complete, claims))
+            insist(session.orchestrate)
+
+    def engine_is_done(session: Engine) -> bool:
+        return bool(session.task(task)["is_terminal"])
+
+    in_parallel([partial(work, session, number) for number, session in enumerate(sessions)])
+    assert engine.state(task) == "complete"
+    engine.check_order()
+    engine.check_completed_once(60)
+    engine.check()

@@ -16,7 +16,7 @@ from tests.workflow.engine import BY, Engine, Row, graph, in_parallel, report_of
 from tests.workflow.fixtures import OpenEngine, on_one_server
 
 SESSIONS = 8
-SECONDS = 18.0
+SECONDS = 15.0
 NAMESPACES = ("default", "a", "b")
 
 # what a caller must expect when others are faster; everything else is a fault of the engine

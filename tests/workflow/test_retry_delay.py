@@ -3,12 +3,29 @@
 from __future__ import annotations
 
 import statistics
+import uuid
+from collections.abc import Iterator
+from typing import Any
 
+import psycopg
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.workflow.engine import Engine
+
+
+@pytest.fixture(scope="module")
+def engine(server: Any) -> Iterator[Engine]:
+    """One database for all of these tests, which only look."""
+    database = f"test_{uuid.uuid4().hex}"
+    with (
+        server.janitor(database, "pgtasker_template"),
+        psycopg.connect(server.dsn(database), autocommit=True) as connection,
+    ):
+        connection.execute("set default_transaction_read_only = on")
+        yield Engine(connection)
+
 
 DELAYS = "select extract(epoch from tasker.retry_delay(%s, %s * interval '1 s', %s * interval '1 s', %s))::float8"
 
@@ -57,7 +74,7 @@ def test_extreme_settings(engine: Engine) -> None:
     assert set(samples(engine, 3, jitter=0)) == {8}
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     attempt=st.integers(-5, 2**31 - 1),
     base=st.floats(0, 31_536_000).map(lambda seconds: round(seconds, 6)),  # an interval counts microseconds
