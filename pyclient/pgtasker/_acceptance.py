@@ -140,6 +140,8 @@ async def _program(kind: str, check: Mapping[str, Any], ctx: StepContext, limit:
             env=check.get("env"),
             max_output_bytes=_OUTPUT_BYTES,
         )
+    except TimeoutError:
+        raise  # is an OSError too
     except OSError as error:
         raise CheckFailed(f"{argv[0]} cannot be started: {error.strerror or error}") from None
     except PermanentError as error:

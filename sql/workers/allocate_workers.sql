@@ -10,7 +10,7 @@ begin
   for v_job in
     select t.task_uuid, t.namespace, c.sort_key,
            -- a job starts with all its workers; those that crashed are replaced one by one
-           case when missing.workers = t.worker_count then t.worker_count
+           case when not already.given then t.worker_count
                 else least(missing.workers, (select count(*)::int from tasker.free_workers(t.namespace))) end as worker_count
       from unnest(p_task_uuids) as asked(task_uuid)
      cross join lateral (select t.* from tasker.tasks t where t.task_uuid = asked.task_uuid and t.worker_count is not null limit 1) t
@@ -18,8 +18,9 @@ begin
                           where c.task_uuid = t.task_uuid and c.most_recent limit 1) c
       join tasker.lifecycle_states s on s.lifecycle = c.lifecycle and s.state = c.to_state and not s.is_terminal
      cross join lateral (select tasker.missing_workers(t.task_uuid, t.worker_count) as workers) missing
+     cross join lateral (select exists (select from tasker.job_workers j where j.task_uuid = t.task_uuid) as given) already
      where missing.workers > 0
-       and (missing.workers = t.worker_count or exists (select from tasker.free_workers(t.namespace)))
+       and (not already.given or exists (select from tasker.free_workers(t.namespace)))
      order by t.task_uuid
   loop
     -- all of them or none; a worker that somebody else looks at now is left out

@@ -5,6 +5,7 @@ as $$
 declare
   v_worker tasker.workers;
   v_claims uuid[];
+  v_state  text;
   v_moved  int := 0;
 begin
   for v_worker in
@@ -24,17 +25,20 @@ begin
        for no key update of w skip locked
   loop
     if tasker.worker_phase(v_worker.worker_uuid) = 'unresponsive' then
-      perform tasker.move_worker(v_worker.worker_uuid, 'worker_expire', jsonb_build_object('last_heartbeat_at', v_worker.last_heartbeat_at));
+      -- another caller may have given it up a moment ago
+      continue when exists (select from tasker.worker_transitions t where t.worker_uuid = v_worker.worker_uuid and t.most_recent
+                               and (t.metadata ->> 'missed_at')::timestamptz > p_now - v_worker.heartbeat_interval * v_worker.max_missed_heartbeats);
+      v_state := tasker.move_worker(v_worker.worker_uuid, 'worker_expire', jsonb_build_object('last_heartbeat_at', v_worker.last_heartbeat_at));
     else
       -- its work goes to others: the leases end now. tick waits for nobody: while one of its claims is in other hands, the
       -- worker is left to the next tick
       v_claims := array(select c.claim_uuid from tasker.step_claims c where c.worker_uuid = v_worker.worker_uuid for update skip locked);
       continue when cardinality(v_claims) < (select count(*) from tasker.step_claims c where c.worker_uuid = v_worker.worker_uuid);
       update tasker.step_claims c set lease_expires_at = least(c.lease_expires_at, p_now) where c.claim_uuid = any (v_claims);
-      perform coalesce(tasker.move_worker(v_worker.worker_uuid, 'worker_miss', jsonb_build_object('last_heartbeat_at', v_worker.last_heartbeat_at, 'missed_at', p_now)),
-                       tasker.move_worker(v_worker.worker_uuid, 'worker_shutdown', jsonb_build_object('reason', 'missed its heartbeats')));
+      v_state := coalesce(tasker.move_worker(v_worker.worker_uuid, 'worker_miss', jsonb_build_object('last_heartbeat_at', v_worker.last_heartbeat_at, 'missed_at', p_now)),
+                          tasker.move_worker(v_worker.worker_uuid, 'worker_shutdown', jsonb_build_object('reason', 'missed its heartbeats')));
     end if;
-    v_moved := v_moved + 1;
+    v_moved := v_moved + (v_state is not null)::int;  -- a supervised worker that waits or is paused has no way to end by itself
   end loop;
   if v_moved > 0 then
     perform tasker.wake_waiting_jobs();

@@ -28,7 +28,7 @@ def state(engine: Engine, key: object) -> str | None:
 
 def log(engine: Engine, key: object) -> Log:
     return [
-        tuple(row.values())  # type: ignore[misc]
+        (row["from_state"], row["event"], row["to_state"])
         for row in engine.rows(
             "select from_state, event, to_state from tasker.attached_transitions"
             " where attached_table = 'shop.orders' and entity_key = %s order by sort_key",

@@ -106,6 +106,7 @@ def test_what_is_not_committed_yet_is_counted_later_and_once(engine: Engine, con
     def created() -> float:
         return sum(of(scrape(engine), "pgtasker_transitions_total", lifecycle="tasker.task", from_state="").values())
 
+    engine.one("select tasker.ensure_namespace('default')")  # a new one would make the second wait for the first
     older = Engine(connect(autocommit=False))
     older.task(chain("a"))
     engine.task(chain("b"))

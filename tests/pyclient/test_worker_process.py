@@ -18,12 +18,15 @@ from pgtasker import Client, EmbeddedServer, Worker, migrate
 from pgtasker.worker import load_worker
 
 from .conftest import eventually, graph
+from .test_worker_failure import FOREVER, alive, pids
 
 MODULE = """
 import asyncio, os, time
 from pgtasker import Worker
+from pgtasker.shell import shell
 
-worker = Worker(lease=2.0, poll_interval=0.2)
+worker = Worker(lease=2.0, poll_interval=0.2, vocabulary=os.environ.get("WORKER_VOCABULARY", "tasker"))
+worker.step("shell")(shell)
 
 @worker.step("pid")
 def pid(ctx):
@@ -270,3 +273,77 @@ def test_a_worker_that_waits_for_its_server_can_be_stopped(own_server: EmbeddedS
         process.kill()
         process.wait()
         own_server.start()
+
+
+def test_the_children_of_a_killed_worker_die_and_its_step_goes_on(start: Start, client: Client, tmp_path: Path) -> None:
+    """SIGKILL leaves no time for anything: the groups are ended from outside, the lease runs out."""
+    pid_file = tmp_path / "pids"
+    arguments = {"argv": FOREVER, "env": {"PIDS": str(pid_file)}}
+    task_uuid = client.create_task_from_graph(graph(step("shell", arguments=arguments)))
+    first = start("--concurrency", "1")
+    processes = eventually(lambda: pids(pid_file))
+    assert all(map(alive, processes))
+    first.kill()
+    first.wait()
+    eventually(lambda: not any(map(alive, processes)), 10)
+    pid_file.unlink()
+    start("--concurrency", "1")
+    again = eventually(lambda: pids(pid_file), 30)
+    assert not set(again) & set(processes)
+    assert client.steps(task_uuid)[0].attempts == 2
+    client.cancel_task(task_uuid, "enough", "anna")
+    eventually(lambda: not any(map(alive, again)), 10)
+
+
+def test_the_second_signal_ends_the_process_tree(start: Start, client: Client, tmp_path: Path) -> None:
+    pid_file = tmp_path / "pids"
+    arguments = {"argv": FOREVER, "env": {"PIDS": str(pid_file)}}
+    task_uuid = client.create_task_from_graph(graph(step("shell", arguments=arguments, max_attempts=1)))
+    process = start()
+    processes = eventually(lambda: pids(pid_file))
+    process.terminate()
+    time.sleep(0.1)  # two signals that arrive together are one
+    assert all(map(alive, processes))
+    process.terminate()
+    assert process.wait(30) == 1
+    assert not any(map(alive, processes))
+    assert client.steps(task_uuid)[0].last_error["type"] == "WorkerStopped"
+
+
+def test_a_worker_that_was_given_up_comes_back(start: Start, client: Client, conn: psycopg.Connection[Any]) -> None:
+    """It was stopped for so long that the server gave it up: it must not go on under its old name."""
+    process = start("--name", "sleepy")
+    eventually(lambda: registered(conn))
+    os.kill(process.pid, signal.SIGSTOP)
+    conn.execute("update tasker.workers set last_heartbeat_at = last_heartbeat_at - interval '2 days'")
+    client.tick()
+    (first,) = conn.execute("select worker_uuid from tasker.workers").fetchone() or (None,)
+    ended = "select s.is_terminal from tasker.worker_transitions t join tasker.lifecycle_states s"
+    ended += " on s.lifecycle = t.lifecycle and s.state = t.to_state where t.worker_uuid = %s and t.most_recent"
+    assert conn.execute(ended, [first]).fetchone() == (True,)
+    os.kill(process.pid, signal.SIGCONT)
+    eventually(lambda: registered(conn, 2), 30)
+    task_uuid = client.create_task_from_graph(graph(step("pid")))
+    assert client.wait(task_uuid, timeout=30).phase == "succeeded"
+    assert client.steps(task_uuid)[0].worker_uuid != first
+    assert client.check_consistency() == []
+
+
+def test_a_step_whose_checker_was_killed_is_not_lost(
+    start: Start, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed between the result and the verdict of its checks: somebody does it again, or it fails; it never hangs."""
+    monkeypatch.setenv("WORKER_VOCABULARY", "execution")
+    check = {
+        "type": "command",
+        "argv": ["sh", "-c", f"[ -e {tmp_path}/begun ] || {{ touch {tmp_path}/begun; sleep 300; }}"],
+    }
+    ad_hoc = {**graph(step("pid", acceptance=[{**check, "timeout": 600}])), "vocabulary": "execution"}
+    task_uuid = client.create_task_from_graph(ad_hoc)
+    first = start("--concurrency", "1")
+    eventually(lambda: (tmp_path / "begun").exists())
+    assert phase(client, task_uuid) == "validating"
+    first.kill()
+    first.wait()
+    start("--concurrency", "1")
+    eventually(lambda: phase(client, task_uuid) != "validating", 30)

@@ -132,14 +132,14 @@ def test_retries_end_with_an_open_circuit(lab: Lab) -> None:
 
 
 def test_the_same_error_too_often_opens_the_circuit_of_the_tool(lab: Lab) -> None:
-    """max_error_repeats: 2. The third time the same error comes, the tool is not called any more."""
+    """max_error_repeats: 2, CIRCUIT_OPEN when the same error is repeated more often: at its third repetition."""
     tool = f"{lab.namespace}-tool"
     lab.call(
         "configure_breaker", p_tool=tool, p_failure_threshold=100, p_max_error_repeats=2, p_cooldown="60 s",
         p_vocabulary="execution",
     )  # fmt: skip
     task = run(lab, step("s", tool=tool))
-    for number in range(3):
+    for number in range(4):
         assert lab.call("breaker_state", p_tool=tool) == "CLOSED", number
         attempt(lab, {**BROKEN, "error": {"type": "io", "message": "the very same"}})
     assert lab.call("breaker_state", p_tool=tool) == "OPEN"
