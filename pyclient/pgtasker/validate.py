@@ -68,7 +68,7 @@ class _Machine:
         flags = {str(state["state"]): set(state.get("flags") or ()) for state in states}
         self.terminal = frozenset(name for name, has in flags.items() if "is_terminal" in has)
         self.satisfying = frozenset(name for name, has in flags.items() if "satisfies_dependencies" in has)
-        self.succeeded = frozenset(str(state["state"]) for state in states if state["phase"] == "succeeded")
+        self.succeeded = frozenset(str(each["state"]) for each in states if each["phase"] == "succeeded")
         self.edges = frozenset((rule["from"], rule["event"], rule["to"]) for rule in definition["transitions"])
         # entity -> (state, normalized timestamp, sort_key)
         self.entities: dict[str, tuple[str, str, int | None]] = {}
@@ -311,7 +311,7 @@ class Validator:
             and type(trigger) is str
             and trigger != ""
             and type(to_state) is str
-            and to_state != ""
+            and bool(to_state)
             and (from_state is None or type(from_state) is str)
         )
         if right and _is_metadata(metadata) and get("severity") in SEVERITIES:

@@ -29,7 +29,11 @@ def walk(engine: Engine) -> list[str]:
 
 def record(engine: Engine, success: bool, message: str = "x", **fields: Any) -> str:
     answer: str = engine.call(
-        "record_breaker_result", p_tool=TOOL, p_success=success, p_error=None if success else {"message": message}, **fields
+        "record_breaker_result",
+        p_tool=TOOL,
+        p_success=success,
+        p_error=None if success else {"message": message},
+        **fields,
     )
     return answer
 
@@ -64,7 +68,9 @@ def test_an_open_breaker_holds_steps_back_and_burns_no_attempt(engine: Engine) -
     configure(engine)
     open_by_steps(engine)
     task = engine.create(graph(step("a", tool=TOOL), step("b", tool=TOOL), step("free")))
-    assert [claimed["name"] for claimed in engine.claim(1, lease="1 hour")] == ["free"], "what has another tool is not held up"
+    assert [claimed["name"] for claimed in engine.claim(1, lease="1 hour")] == ["free"], (
+        "what has another tool is not held up"
+    )
     assert engine.claim() == []
     assert {s["attempts"] for name, s in engine.steps(task).items() if name != "free"} == {0}
     engine.check()
@@ -163,7 +169,9 @@ def test_a_lost_permit_is_given_out_again(engine: Engine) -> None:
     engine.shift_clock("82 s")
     third = permit(engine)
     assert third["allowed"]
-    assert record(engine, success=True, p_permit_uuid=first["permit_uuid"]) == "HALF_OPEN", "the lost one decides nothing"
+    assert record(engine, success=True, p_permit_uuid=first["permit_uuid"]) == "HALF_OPEN", (
+        "the lost one decides nothing"
+    )
     assert record(engine, success=True, p_permit_uuid=third["permit_uuid"]) == "CLOSED"
 
 

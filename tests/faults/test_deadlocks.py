@@ -88,7 +88,9 @@ class Player:
         return self.chance.choice(self.workers[-10:])
 
     def a_step(self) -> UUID | None:
-        rows = self.engine.column("select workflow_step_uuid from tasker.workflow_steps where task_uuid = %s", self.task())
+        rows = self.engine.column(
+            "select workflow_step_uuid from tasker.workflow_steps where task_uuid = %s", self.task()
+        )
         return self.chance.choice(rows) if rows else None
 
     def claim(self) -> None:
@@ -139,7 +141,9 @@ class Player:
         self.engine.call("worker_heartbeat", p_worker_uuid=self.worker())
 
     def end_worker(self) -> None:
-        function = self.chance.choice(["shutdown_worker", "terminate_worker", "pause_worker", "resume_worker", "start_worker"])
+        function = self.chance.choice(
+            ["shutdown_worker", "terminate_worker", "pause_worker", "resume_worker", "start_worker"]
+        )
         who = {} if function == "shutdown_worker" else BY
         self.engine.call(function, p_worker_uuid=self.worker(), **who)
 
@@ -188,7 +192,9 @@ class Player:
             )
 
     def move_task(self) -> None:
-        events = self.engine.column("select event from tasker.allowed_events('task', %s) where fired_by <> 'command'", self.task())
+        events = self.engine.column(
+            "select event from tasker.allowed_events('task', %s) where fired_by <> 'command'", self.task()
+        )
         if events:
             self.engine.call("transition_task", p_task_uuid=self.task(), p_event=self.chance.choice(events))
 

@@ -115,7 +115,9 @@ def test_connections_are_cut_at_random_moments(engine: Engine, database: str) ->
         cut = 0
 
         def sessions() -> list[int]:
-            return engine.column("select pid from pg_stat_activity where application_name = 'plain_worker' and datname = current_database()")
+            return engine.column(
+                "select pid from pg_stat_activity where application_name = 'plain_worker' and datname = current_database()"
+            )
 
         while engine.one("select exists (select from tasker.tasks where completed_at is null)"):
             if cut < 40:

@@ -186,7 +186,9 @@ def test_every_step_command_and_report_may_be_repeated(engine: Engine) -> None:
     held = engine.claim_by_name()
 
     def twice(function: str, **arguments: Any) -> str:
-        first, second = (engine.call(function, **arguments, p_request_id=f"{function}{arguments['p_step_uuid']}") for _ in range(2))
+        first, second = (
+            engine.call(function, **arguments, p_request_id=f"{function}{arguments['p_step_uuid']}") for _ in range(2)
+        )
         assert first == second
         return str(first)
 
@@ -200,7 +202,9 @@ def test_every_step_command_and_report_may_be_repeated(engine: Engine) -> None:
     assert twice("retry_step", **of("b"), **BY) == "enqueued"
     assert twice("cancel_step", **of("c"), **BY) == "cancelled"
     assert twice("resolve_step", **of("b"), **BY) == "resolved_manually"
-    log = engine.rows("select workflow_step_uuid, event, count(*) as times from tasker.workflow_step_transitions group by 1, 2")
+    log = engine.rows(
+        "select workflow_step_uuid, event, count(*) as times from tasker.workflow_step_transitions group by 1, 2"
+    )
     assert {row["times"] for row in log if row["event"] not in ("enqueue",)} == {1}
     engine.check()
 

@@ -99,7 +99,9 @@ def test_an_optional_failure_may_be_retried_later(engine: Engine) -> None:
 def test_a_failed_dependency_skips_what_follows(engine: Engine) -> None:
     """Seed 002: PENDING -> SKIPPED, dependency failed; and so on down the line."""
     task = engine.create(graph(fails(), step("b", "fails"), step("c", "b"), step("other"), vocabulary="execution"))
-    engine.drain(lambda claimed: {"success": False, "category": "permanent"} if claimed["name"] == "fails" else {"result": 1})
+    engine.drain(
+        lambda claimed: {"success": False, "category": "permanent"} if claimed["name"] == "fails" else {"result": 1}
+    )
     states = engine.states(task)
     assert (states["b"], states["c"]) == ("SKIPPED", "SKIPPED")
     engine.check()
@@ -109,7 +111,9 @@ def test_a_failed_dependency_skips_what_follows(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("vocabulary", VOCABULARIES)
-def test_cancel_reaches_children_and_running_work_is_told(engine: Engine, open_engine: OpenEngine, vocabulary: str) -> None:
+def test_cancel_reaches_children_and_running_work_is_told(
+    engine: Engine, open_engine: OpenEngine, vocabulary: str
+) -> None:
     listener = open_engine()
     listener.rows("listen tasker_worker_state")
     parent = engine.create(graph(step("a"), vocabulary=vocabulary))
@@ -122,14 +126,24 @@ def test_cancel_reaches_children_and_running_work_is_told(engine: Engine, open_e
     assert engine.table("held_claims", p_worker_uuid=engine.worker()) == [], "a worker that asks is told too"
     assert {row["code"] for row in engine.complete(held)} == {"TK412"}
     told = [json.loads(notice.payload) for notice in listener.connection.notifies(timeout=1)]
-    away = {event["uuid"] for events in told if isinstance(events, list) for event in events if event["kind"] == "step_taken_away"}
+    away = {
+        event["uuid"]
+        for events in told
+        if isinstance(events, list)
+        for event in events
+        if event["kind"] == "step_taken_away"
+    }
     assert away == {str(claimed["workflow_step_uuid"]) for claimed in held}
-    reasons = engine.column("select metadata ->> 'reason' from tasker.task_transitions where task_uuid = %s and most_recent", child)
+    reasons = engine.column(
+        "select metadata ->> 'reason' from tasker.task_transitions where task_uuid = %s and most_recent", child
+    )
     assert str(parent) in reasons[0]
     engine.settle()
     engine.shift_clock("1 hour")
     engine.settle()
-    assert engine.claim(worker=engine.call("register_worker", p_name="late")) == [], "nothing of it is worked on any more"
+    assert engine.claim(worker=engine.call("register_worker", p_name="late")) == [], (
+        "nothing of it is worked on any more"
+    )
     assert engine.table("recover") == []
     engine.check()
 
@@ -164,6 +178,11 @@ def test_what_a_cancelled_step_saved_is_kept(engine: Engine) -> None:
     """Seed 002: partial state saved."""
     task = engine.create(graph(step("a")))
     (held,) = engine.claim()
-    engine.call("save_checkpoint", p_step_uuid=held["workflow_step_uuid"], p_claim_uuid=held["claim_uuid"], p_checkpoint={"at": 7})
+    engine.call(
+        "save_checkpoint",
+        p_step_uuid=held["workflow_step_uuid"],
+        p_claim_uuid=held["claim_uuid"],
+        p_checkpoint={"at": 7},
+    )
     engine.call("cancel_task", p_task_uuid=task, **BY)
     assert engine.one("select checkpoint from tasker.step_checkpoints") == {"at": 7}

@@ -136,8 +136,15 @@ def test_what_was_lost_is_found_and_mended(engine: Engine, what: str) -> None:
     assert recover(engine, dry_run=True) == []
     engine.shift_clock("2 hours")
     while engine.drain(lambda claimed: {"result": 1} if claimed["acceptance"] == [] else {"result": 1}):
-        for row in engine.rows("select workflow_step_uuid, claim_uuid from tasker.step_overview where phase = 'validating'"):
-            engine.call("report_validation", p_step_uuid=row["workflow_step_uuid"], p_claim_uuid=row["claim_uuid"], p_passed=True)
+        for row in engine.rows(
+            "select workflow_step_uuid, claim_uuid from tasker.step_overview where phase = 'validating'"
+        ):
+            engine.call(
+                "report_validation",
+                p_step_uuid=row["workflow_step_uuid"],
+                p_claim_uuid=row["claim_uuid"],
+                p_passed=True,
+            )
     assert engine.task(task)["phase"] == "succeeded"
     engine.check()
 
@@ -145,7 +152,9 @@ def test_what_was_lost_is_found_and_mended(engine: Engine, what: str) -> None:
 def test_what_was_mended_stands_in_the_log_with_name_and_reason(engine: Engine) -> None:
     lose_claim(engine, "tasker")
     recover(engine)
-    row = engine.row("select metadata from tasker.workflow_step_transitions where metadata ? 'recovered_from'")["metadata"]
+    row = engine.row("select metadata from tasker.workflow_step_transitions where metadata ? 'recovered_from'")[
+        "metadata"
+    ]
     assert (row["reason"], row["requested_by"], row["manual"]) == (BY["p_reason"], BY["p_requested_by"], True)
     assert row["error"]["type"] == "claim_lost"
 
@@ -182,7 +191,13 @@ def test_a_healthy_task_is_left_alone_at_every_moment(engine: Engine, vocabulary
         assert engine.table("recover") == []
         engine.check()
 
-    flow = graph(step("a"), step("b", "a", retry={"base_delay": 5, "jitter": 0}), step("c", "b"), vocabulary=vocabulary, max_retries=1)
+    flow = graph(
+        step("a"),
+        step("b", "a", retry={"base_delay": 5, "jitter": 0}),
+        step("c", "b"),
+        vocabulary=vocabulary,
+        max_retries=1,
+    )
     task = engine.create(flow)
     look()
     for turn in range(20):
@@ -236,7 +251,9 @@ def test_recovery_2_a_step_that_failed_for_good(engine: Engine, function: str) -
     engine.settle()
     engine.drain()
     assert engine.state(task) == "complete"
-    logged = engine.row("select metadata from tasker.workflow_step_transitions where metadata ->> 'manual' = 'true'")["metadata"]
+    logged = engine.row("select metadata from tasker.workflow_step_transitions where metadata ->> 'manual' = 'true'")[
+        "metadata"
+    ]
     assert logged["requested_by"] == "ada"
     engine.check()
 
@@ -290,7 +307,8 @@ def test_recovery_4_an_invalid_state_is_detected(engine: Engine) -> None:
 def _has(engine: Engine, trigger: str) -> bool:
     return bool(
         engine.one(
-            "select exists (select from pg_trigger where tgrelid = 'tasker.task_transitions'::regclass and tgname = %s)", trigger
+            "select exists (select from pg_trigger where tgrelid = 'tasker.task_transitions'::regclass and tgname = %s)",
+            trigger,
         )
     )
 

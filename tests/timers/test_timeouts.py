@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+import psycopg
 import pytest
 
 from tests.workflow.engine import Background, Engine, Row, graph, report_of, step, wait_until
@@ -101,7 +102,7 @@ def test_partial_output_is_kept_for_the_next_attempt(engine: Engine) -> None:
     assert again["checkpoint"] == {"done": 40}
     report = engine.row("select metadata from tasker.workflow_step_transitions where metadata ? 'timed_out'")
     assert report["metadata"]["checkpoint"] == {"done": 40}
-    with pytest.raises(Exception, match="not held under this claim"):
+    with pytest.raises(psycopg.Error, match="not held under this claim"):
         engine.call(
             "save_checkpoint",
             p_step_uuid=held["workflow_step_uuid"],
@@ -174,22 +175,40 @@ def _blocked(engine: Engine, other: Engine) -> bool:
 CHECKED: dict[str, Any] = {"acceptance": [{"type": "custom"}], "timeout_seconds": 60}
 
 
-@pytest.mark.parametrize("how", ["lease", "timeout"])
 @pytest.mark.parametrize(("vocabulary", "final"), [("orchestration", "failed"), ("execution", "RETRYING")])
-def test_a_validation_that_nobody_finishes_fails(engine: Engine, vocabulary: str, final: str, how: str) -> None:
+def test_a_validation_that_nobody_finishes_fails(engine: Engine, vocabulary: str, final: str) -> None:
     """Whoever was to run the checks is gone: the step must not be validated for ever."""
     worker(engine)
     task = engine.create(graph(step("a", **CHECKED), vocabulary=vocabulary))
-    (held,) = engine.claim(lease="30 s" if how == "lease" else LEASE)
+    (held,) = engine.claim(lease="30 s")
     engine.complete([held])
     assert engine.steps(task)["a"]["phase"] == "validating"
     engine.check()
-    engine.shift_clock("31 s" if how == "lease" else "61 s")
+    engine.shift_clock("31 s")
     assert engine.tick()["leases_expired"] == 1
     assert engine.states(task) == {"a": final}
-    assert errors(engine, held["workflow_step_uuid"]) == ["lease_expired" if how == "lease" else "timeout"]
-    with pytest.raises(Exception, match="not held under this claim"):
-        engine.call("report_validation", p_step_uuid=held["workflow_step_uuid"], p_claim_uuid=held["claim_uuid"], p_passed=True)
+    assert errors(engine, held["workflow_step_uuid"]) == ["lease_expired"]
+    with pytest.raises(psycopg.Error) as refused:
+        engine.call(
+            "report_validation", p_step_uuid=held["workflow_step_uuid"], p_claim_uuid=held["claim_uuid"], p_passed=True
+        )
+    assert refused.value.sqlstate == "TK412"
+    engine.check()
+
+
+@pytest.mark.parametrize("vocabulary", ["orchestration", "execution"])
+def test_the_time_of_the_execution_stops_when_it_is_validated(engine: Engine, vocabulary: str) -> None:
+    """Seed 000, running -> validating: stop timeout timer."""
+    worker(engine)
+    task = engine.create(graph(step("a", **CHECKED), vocabulary=vocabulary))
+    (held,) = engine.claim(lease=LEASE)
+    engine.complete([held])
+    engine.shift_clock("61 s")
+    assert engine.tick()["leases_expired"] == 0
+    engine.call(
+        "report_validation", p_step_uuid=held["workflow_step_uuid"], p_claim_uuid=held["claim_uuid"], p_passed=True
+    )
+    assert engine.task(task)["phase"] == "succeeded"
     engine.check()
 
 
@@ -241,7 +260,9 @@ def test_two_tasks_that_time_out_and_a_report_of_both_do_not_deadlock(engine: En
     engine.shift_clock("101 s")
     reporter, ticker, holder = open_engine(), open_engine(), open_engine()
     holder.begin()
-    holder.rows("select from tasker.workflow_steps where workflow_step_uuid = %s for update", held[0]["workflow_step_uuid"])
+    holder.rows(
+        "select from tasker.workflow_steps where workflow_step_uuid = %s for update", held[0]["workflow_step_uuid"]
+    )
     calls = [Background(ticker.tick), Background(lambda: reporter.report([report_of(c) for c in reversed(held)]))]
     engine.wait_until_blocked(reporter)
     holder.commit()

@@ -69,7 +69,9 @@ def test_eight_callers_fire_every_kind_once(engine: Engine, open_engine: OpenEng
             assert engine.one(lost, tasks[ended]) == 1
         queued = [m for m in engine.queued() if m["task_uuid"] == str(tasks["requeue"])]
         assert len(queued) == 1
-    cooled = engine.column("select count(*) from tasker.circuit_breaker_transitions where event = 'cooldown_expires' group by circuit_breaker_uuid")
+    cooled = engine.column(
+        "select count(*) from tasker.circuit_breaker_transitions where event = 'cooldown_expires' group by circuit_breaker_uuid"
+    )
     assert cooled == [1] * 6
     engine.settle()
     engine.check()

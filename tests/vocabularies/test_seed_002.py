@@ -52,7 +52,7 @@ def configuration(shared: Path) -> dict[str, str]:
 # key -> where it is: a field of a workflow definition, an argument of a function, or what the engine always does
 CONFIGURATION = {
     "default_timeout": ("300", "step field timeout_seconds"),
-    "validation_timeout": ("30", "acceptance[].timeout_seconds, 30 unless a check says otherwise: the worker's"),
+    "validation_timeout": ("30", "acceptance[].timeout, 30 s unless a check says otherwise: the worker's"),
     "max_attempts": ("5", "step field max_attempts"),
     "base_retry_delay": ("2", "step field retry.base_delay"),
     "max_retry_delay": ("60", "step field retry.max_delay"),

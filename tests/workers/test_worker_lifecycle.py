@@ -26,7 +26,9 @@ def state(engine: Engine, worker: UUID) -> str:
 
 
 def walk(engine: Engine, worker: UUID) -> list[str]:
-    return engine.column("select to_state from tasker.worker_transitions where worker_uuid = %s order by sort_key", worker)
+    return engine.column(
+        "select to_state from tasker.worker_transitions where worker_uuid = %s order by sort_key", worker
+    )
 
 
 def heartbeat(engine: Engine, worker: UUID) -> str:
@@ -85,7 +87,9 @@ def test_missed_heartbeats_give_its_work_to_others(engine: Engine) -> None:
     engine.settle()
     assert engine.state(task) == "complete"
     assert walk(engine, worker) == ["initializing", "idle", "busy", "unresponsive", "idle"]
-    errors = engine.column("select metadata -> 'error' ->> 'type' from tasker.workflow_step_transitions where metadata ? 'lease_expired'")
+    errors = engine.column(
+        "select metadata -> 'error' ->> 'type' from tasker.workflow_step_transitions where metadata ? 'lease_expired'"
+    )
     assert errors == ["lease_expired"] * 3
     engine.check()
 
@@ -181,7 +185,9 @@ def test_every_edge_of_the_page_was_walked(engine: Engine) -> None:
     engine.settle()
     engine.complete(engine.claim(1, another))
     heartbeat(engine, another)
-    walked = engine.rows("select distinct from_state, event, to_state from tasker.worker_transitions where from_state is not null")
+    walked = engine.rows(
+        "select distinct from_state, event, to_state from tasker.worker_transitions where from_state is not null"
+    )
     rules = engine.rows(
         "select from_state, event, to_state from tasker.lifecycle_transitions where lifecycle = 'orchestration.worker'"
     )
@@ -205,9 +211,18 @@ def test_parallel_claims_of_one_worker_never_exceed_its_capacity(engine: Engine,
 
 
 def test_only_who_has_the_capabilities_sees_a_step(engine: Engine) -> None:
-    plain, gpu, both = register(engine), register(engine, p_capabilities=["gpu"]), register(engine, p_capabilities=["gpu", "lint", "x"])
+    plain, gpu, both = (
+        register(engine),
+        register(engine, p_capabilities=["gpu"]),
+        register(engine, p_capabilities=["gpu", "lint", "x"]),
+    )
     task = engine.create(
-        graph(step("any"), step("gpu", requires=["gpu"]), step("two", requires=["lint", "gpu"]), step("nobody", requires=["moon"]))
+        graph(
+            step("any"),
+            step("gpu", requires=["gpu"]),
+            step("two", requires=["lint", "gpu"]),
+            step("nobody", requires=["moon"]),
+        )
     )
     assert [claimed["name"] for claimed in engine.claim(worker=plain)] == ["any"]
     assert [claimed["name"] for claimed in engine.claim(worker=gpu)] == ["gpu"]
@@ -349,7 +364,9 @@ WALLS: dict[str, str] = {
 
 @pytest.mark.parametrize("wall", WALLS)
 @pytest.mark.parametrize("role", [None, "tasker_owner"])
-def test_the_log_of_workers_takes_nothing_illegal(engine: Engine, open_engine: OpenEngine, wall: str, role: str | None) -> None:
+def test_the_log_of_workers_takes_nothing_illegal(
+    engine: Engine, open_engine: OpenEngine, wall: str, role: str | None
+) -> None:
     """Not even from the owner of the table."""
     worker = register(engine)
     with pytest.raises(psycopg.Error):
