@@ -10,9 +10,9 @@ begin
     select n.queue_name from tasker.task_namespaces n union all select 'orchestration_step_results'
   loop
     if to_regclass('pgmq.' || quote_ident('q_' || queue_name)) is not null then
-      return query execute format(
+      for workflow_step_uuid in execute format(
         $query$
-          select %L::text, u.step_uuid::uuid
+          select u.step_uuid::uuid
             from pgmq.%I q
            cross join lateral (
               select q.message ->> 'step_uuid' as step_uuid
@@ -21,7 +21,10 @@ begin
                 from jsonb_array_elements_text(case when jsonb_typeof(q.message -> 'step_uuids') = 'array'
                                                     then q.message -> 'step_uuids' else '[]' end) as e(step_uuid)) u
            where u.step_uuid ~ $1
-        $query$, queue_name, 'q_' || queue_name) using c_uuid;
+        $query$, 'q_' || queue_name) using c_uuid
+      loop
+        return next;
+      end loop;
     end if;
   end loop;
 end
