@@ -31,23 +31,24 @@ begin
       into v_ready
       from tasker.workflow_steps s
      where s.task_uuid = any (p_task_uuids) and s.unmet_dependencies = 0;
-  else
+  end if;
+  v_enqueue := array(select m from tasker.hand_outs(v_ready) m);
+  if p_ready_steps is not null then
     -- A task that would come to rest with nothing under way is looked at whole: after a move by hand steps may be ready of which
     -- the caller knows nothing.
-    v_ready := v_ready || array(
+    v_ready := array(
       select s.workflow_step_uuid
         from unnest(p_task_uuids) as asked(task_uuid)
        cross join lateral (select from tasker.tasks t
                             where t.task_uuid = asked.task_uuid and t.pending_steps > 0 and t.in_flight_steps = 0
                               and t.waiting_retry_steps = 0 limit 1) idle
         join tasker.workflow_steps s on s.task_uuid = asked.task_uuid and s.unmet_dependencies = 0
-       where asked.task_uuid not in (select r.task_uuid
-                                       from unnest(p_ready_steps) as given(workflow_step_uuid)
-                                      cross join lateral (select r.task_uuid from tasker.workflow_steps r
-                                                           where r.workflow_step_uuid = given.workflow_step_uuid limit 1) r)
+       where asked.task_uuid not in (select m.task_uuid from unnest(v_enqueue) m)
        order by s.ordinal);
+    if cardinality(v_ready) > 0 then
+      v_enqueue := v_enqueue || array(select m from tasker.hand_outs(v_ready) m);
+    end if;
   end if;
-  v_enqueue := array(select m from tasker.hand_outs(v_ready) m);
 
   with facts as materialized (
     select t.task_uuid, t.namespace, t.lifecycle, c.to_state as state, c.sort_key,

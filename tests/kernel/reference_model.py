@@ -270,7 +270,7 @@ class Model:
                 else:
                     step.state = "error"
             if settled:
-                ready = [step for step in waited if step.is_free]
+                ready = [step for step in waited if step.is_ready]
                 if not ready and not task.count({*IN_FLIGHT, "waiting_for_retry"}):
                     ready = task.steps  # before it comes to rest it is looked at whole
                 self.drive(task, ready, news)
@@ -289,8 +289,9 @@ class Model:
             if due:
                 self.drive(task, due)
         for task in left_by_hand:
-            task.look_again = False
-            self.drive(task)
+            if task.look_again:  # nothing has moved it on meanwhile
+                task.look_again = False
+                self.drive(task)
         for task in self.tasks:
             for step in task.steps:
                 if step.claim is not None and self.leases[step.claim] <= self.now:

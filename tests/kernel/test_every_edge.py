@@ -198,7 +198,7 @@ TASK_EDGES: dict[Edge, Callable[[Engine], UUID]] = {
         (state, "timeout", "error"): _parked_and(state, "timeout")
         for state in (
             "initializing", "enqueuing_steps", "steps_in_process", "evaluating_results",
-            "waiting_for_dependencies", "waiting_for_retry",
+            "waiting_for_dependencies", "waiting_for_retry", "blocked_by_failures",
         )
     },
 }  # fmt: skip
@@ -294,6 +294,23 @@ def test_a_step_worked_off_by_hand_does_not_strand_the_others_of_a_task_that_was
     tenant.tick()
     tenant.finish(worker)
     assert tenant.state(task) == "complete"
+    tenant.assert_consistent()
+
+
+def test_a_ready_step_is_not_forgotten_because_a_cancelled_one_was_freed(tenant: Engine) -> None:
+    """The result frees a step that was cancelled before; the other root has been ready all the time."""
+    task = tenant.task([{"name": "a"}, {"name": "b", "depends_on": ["a"]}, {"name": "x"}], start=False)
+    steps = tenant.steps(task)
+    tenant.command("cancel_step", steps["b"])
+    tenant.move_task(task, "start")
+    tenant.move_step(steps["a"], "enqueue")
+    (claimed,) = tenant.claim(tenant.worker())
+    tenant.complete(claimed)
+    tenant.orchestrate()
+    assert tenant.states(task)["x"] == "enqueued"
+    tenant.finish(tenant.worker())
+    assert tenant.states(task) == {"a": "complete", "b": "cancelled", "x": "complete"}
+    assert tenant.state(task) == "blocked_by_failures"
     tenant.assert_consistent()
 
 

@@ -25,7 +25,7 @@ ADDITIONS: dict[str, dict[tuple[str, str, str], str]] = {
             (state, "timeout", "error"): _TIMED_OUT
             for state in (
                 "initializing", "enqueuing_steps", "steps_in_process", "evaluating_results",
-                "waiting_for_dependencies", "waiting_for_retry",
+                "waiting_for_dependencies", "waiting_for_retry", "blocked_by_failures",
             )
         },
         ("steps_in_process", "retry_ready", "enqueuing_steps"): "a backoff ends while other steps are still under way",

@@ -64,9 +64,7 @@ class Lab(Engine):
 
     def worker(self, name: str = "w", **arguments: Any) -> UUID:
         """Registered when first asked for; unless told otherwise it misses no heartbeat when time is skipped."""
-        return super().worker(
-            name, **{"p_namespaces": [self.namespace], "p_heartbeat_interval": "1 day", **arguments}
-        )
+        return super().worker(name, **{"p_namespaces": [self.namespace], "p_heartbeat_interval": "1 day", **arguments})
 
     def claim(
         self, limit: int = 100, worker: UUID | str = "w", namespaces: list[str] | None = None, lease: str = "30 s"
@@ -156,7 +154,7 @@ class Lab(Engine):
         rows = self.rows(
             f"select from_state, event, to_state from tasker.{table} where {key} = %s order by sort_key", uuid
         )
-        return [tuple(row.values()) for row in rows]  # type: ignore[misc]
+        return [tuple(row.values()) for row in rows]
 
     def task_log(self, task: UUID) -> list[tuple[str | None, str, str]]:
         return self.log("task_transitions", "task_uuid", task)

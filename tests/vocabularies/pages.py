@@ -213,8 +213,12 @@ def forbidden_003(shared: Path, heading: str) -> list[tuple[str, str]]:
 def pages(shared: Path) -> dict[str, Page]:
     """Every lifecycle of the four documents."""
     return {
-        "orchestration.task": page_000(shared, "## Task Lifecycle State Machine", "## Workstream Lifecycle State Machine"),
-        "orchestration.workstream": page_000(shared, "## Workstream Lifecycle State Machine", "## Worker State Machine"),
+        "orchestration.task": page_000(
+            shared, "## Task Lifecycle State Machine", "## Workstream Lifecycle State Machine"
+        ),
+        "orchestration.workstream": page_000(
+            shared, "## Workstream Lifecycle State Machine", "## Worker State Machine"
+        ),
         "orchestration.worker": page_000(shared, "## Worker State Machine", "## Event Schema"),
         "pipeline.workstream": page_001(shared, "workstream", "## Workstream State Machine", "## Step State Machine"),
         "pipeline.step": page_001(shared, "step", "## Step State Machine", "## Circuit Breaker State Machine"),

@@ -30,7 +30,7 @@ def walked(lab: Lab, lifecycle: str) -> set[Edge]:
         f"select t.from_state, t.event, t.to_state from {logs[kind]} and t.lifecycle = %(lc)s and t.from_state is not null".encode(),
         {"ns": lab.namespace, "lc": lifecycle},
     )
-    return set(rows)  # type: ignore[arg-type]
+    return set(rows)
 
 
 def assert_all_walked(lab: Lab, lifecycle: str) -> None:
@@ -186,7 +186,11 @@ def test_pipeline_circuit_breaker(lab: Lab) -> None:
     tool = f"{lab.namespace}-aider"
     configure = {"p_tool": tool, "p_failure_threshold": 2, "p_cooldown": "60 s", "p_vocabulary": "pipeline"}
     assert lab.call("configure_breaker", **configure) == "CLOSED"
-    flow(lab, "pipeline", *(step(f"s{n}", tool=tool, retry={"base_delay": 1000, "max_delay": 1000, "jitter": 0}) for n in range(5)))
+    flow(
+        lab,
+        "pipeline",
+        *(step(f"s{n}", tool=tool, retry={"base_delay": 1000, "max_delay": 1000, "jitter": 0}) for n in range(5)),
+    )
     for _ in range(2):
         lab.fail(lab.claim(1))
     assert lab.call("breaker_state", p_tool=tool) == "OPEN"
@@ -235,7 +239,14 @@ def test_execution(lab: Lab) -> None:
     lab.settle()
     assert lab.states(healed) == {"t": "HALF_OPEN"}
     once(lab, OK)
-    assert lab.path(healed, "t")[3:] == ["FAILED", "CIRCUIT_OPEN", "HALF_OPEN", "IN_PROGRESS", "VALIDATING", "COMPLETED"]
+    assert lab.path(healed, "t")[3:] == [
+        "FAILED",
+        "CIRCUIT_OPEN",
+        "HALF_OPEN",
+        "IN_PROGRESS",
+        "VALIDATING",
+        "COMPLETED",
+    ]
     assert lab.state(healed) == "S_SUCCESS"
 
     # a trial that fails opens the circuit again; a manual reset gives all attempts back

@@ -43,7 +43,7 @@ class Book:
             "select event from tasker.lifecycle_events where lifecycle = %s order by event", lifecycle
         )
         self.edges: set[Edge] = {
-            tuple(row.values())  # type: ignore[misc]
+            tuple(row.values())
             for row in lab.rows(
                 "select from_state, event, to_state from tasker.lifecycle_transitions where lifecycle = %s", lifecycle
             )
@@ -240,7 +240,9 @@ def test_an_idle_worker_does_not_complete_without_running(lab: Lab) -> None:
 
 def test_a_job_goes_through_pending(lab: Lab) -> None:
     """Seed 003: SUBMITTED → RUNNING (must go through PENDING), and the table has no cancel from SUBMITTED."""
-    job = lab.create({"name": "flow", "vocabulary": "supervision", "worker_count": 1, "steps": [step("a")]}, p_start=False)
+    job = lab.create(
+        {"name": "flow", "vocabulary": "supervision", "worker_count": 1, "steps": [step("a")]}, p_start=False
+    )
     for event in ("allocate_resources", "cancel", "success"):
         with refused("TK409") as refusal:
             lab.call("transition_task", p_task_uuid=job, p_event=event)

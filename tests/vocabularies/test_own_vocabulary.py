@@ -30,7 +30,10 @@ def psql(conn: psycopg.Connection[Any], script: str, variables: dict[str, str]) 
         if ending == "\\gset":
             variables.update({name: str(value) for name, value in zip(names, rows[0], strict=True)})
             continue
-        lines = [" | ".join(json.dumps(v) if isinstance(v, dict) else "" if v is None else str(v) for v in row) for row in rows]
+        lines = [
+            " | ".join(json.dumps(v) if isinstance(v, dict) else "" if v is None else str(v) for v in row)
+            for row in rows
+        ]
         output = "\n".join([" | ".join(names), "---", *lines])
     return output
 
@@ -49,7 +52,9 @@ def test_the_document(module_conn: psycopg.Connection[Any]) -> None:
         assert found == promised, fence.line
         checked += 1
     assert checked >= 12
-    assert module_conn.execute("select count(*) from tasker.check_consistency(%s)", [variables["order"]]).fetchone() == (0,)
+    assert module_conn.execute(
+        "select count(*) from tasker.check_consistency(%s)", [variables["order"]]
+    ).fetchone() == (0,)
 
 
 def test_every_mistake_of_the_document_is_named(module_conn: psycopg.Connection[Any]) -> None:

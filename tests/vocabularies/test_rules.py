@@ -52,7 +52,7 @@ def stored(rules: Lab, lifecycle: str, additions: bool) -> set[Edge]:
         "select from_state, event, to_state from tasker.lifecycle_transitions where lifecycle = %s and is_addition = %s",
         lifecycle, additions,
     )  # fmt: skip
-    return {tuple(row.values()) for row in rows}  # type: ignore[misc]
+    return {tuple(row.values()) for row in rows}
 
 
 @pytest.mark.parametrize("lifecycle", LIFECYCLES)

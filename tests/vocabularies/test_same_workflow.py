@@ -237,7 +237,8 @@ def test_a_cancelled_workflow_starts_nothing_any_more(lab: Lab, vocabulary: str)
     assert late["code"] == "TK412"
     lab.settle()
     assert lab.claim(worker="somebody else") == []
-    if vocabulary == "pipeline":  # seed 001 has no cancelled state for steps: they stay where they are, and nobody holds them
+    # seed 001 has no cancelled state for steps: they stay where they are, and nobody holds them
+    if vocabulary == "pipeline":
         assert lab.states(task) == {"running": "S_RUNNING", "waiting": "S_PENDING", "later": "S_PENDING"}
     else:
         assert all(row["is_terminal"] for row in lab.steps(task).values())

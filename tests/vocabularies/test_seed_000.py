@@ -102,7 +102,9 @@ def check_invariants(lab: Lab, workstream: UUID) -> None:
 
 
 OPERATION = st.tuples(
-    st.sampled_from(["claim", "claim", "complete", "complete", "fail", "permanent", "time", "cancel one", "cancel all"]),
+    st.sampled_from(
+        ["claim", "claim", "complete", "complete", "fail", "permanent", "time", "cancel one", "cancel all"]
+    ),
     st.integers(0, 5),
 )
 SHAPES = st.lists(
@@ -123,7 +125,12 @@ def test_the_workstream_is_what_the_page_derives_from_its_tasks(
     def holds(shape: list[tuple[set[int], str, int]], operations: list[tuple[str, int]]) -> None:
         lab = Lab(module_conn)
         steps = [
-            step(f"t{place}", *(f"t{other}" for other in depends if other < place), on_failure=on_failure, max_attempts=tries)
+            step(
+                f"t{place}",
+                *(f"t{other}" for other in depends if other < place),
+                on_failure=on_failure,
+                max_attempts=tries,
+            )
             for place, (depends, on_failure, tries) in enumerate(shape)
         ]
         workstream = lab.create({"name": "ws", "vocabulary": "orchestration", "steps": steps})
@@ -156,7 +163,11 @@ def test_the_workstream_is_what_the_page_derives_from_its_tasks(
 def test_a_non_critical_failure_lets_the_rest_go_on(lab: Lab) -> None:
     """Non-critical task failure, continue execution; its dependents are blocked and told apart from what waits."""
     ws = lab.create(
-        {"name": "ws", "vocabulary": "orchestration", "steps": [step("bad", max_attempts=1), step("after", "bad"), step("other")]}
+        {
+            "name": "ws",
+            "vocabulary": "orchestration",
+            "steps": [step("bad", max_attempts=1), step("after", "bad"), step("other")],
+        }
     )
     lab.work(lambda claimed: BROKEN if claimed["name"] == "bad" else None)
     assert lab.states(ws) == {"bad": "failed", "after": "pending", "other": "completed"}
@@ -234,7 +245,9 @@ def test_a_worker_that_shuts_down_finishes_what_it_holds(lab: Lab) -> None:
 
 def test_a_finished_workstream_is_preserved(lab: Lab) -> None:
     """Workstream invariant 4: nothing that ended can be removed or changed, by anybody."""
-    ws = lab.create({"name": "ws", "vocabulary": "orchestration", "steps": [step("a", max_attempts=1, on_failure="stop")]})
+    ws = lab.create(
+        {"name": "ws", "vocabulary": "orchestration", "steps": [step("a", max_attempts=1, on_failure="stop")]}
+    )
     lab.work(lambda claimed: BROKEN)
     assert lab.state(ws) == "failed"
     for statement in (

@@ -89,7 +89,7 @@ def test_five_failures_in_a_row_open_the_circuit_and_a_success_counts_anew(lab: 
     lab.call("configure_breaker", p_tool=tool, p_vocabulary="pipeline")
 
     def report(*results: bool) -> str:
-        return [lab.call("record_breaker_result", p_tool=tool, p_success=result) for result in results][-1]
+        return str([lab.call("record_breaker_result", p_tool=tool, p_success=result) for result in results][-1])
 
     assert report(False, False, False, False) == "CLOSED"
     assert report(True) == "CLOSED", "Reset to 0 on success"
@@ -159,7 +159,9 @@ def test_recovery_1_a_workstream_stuck_in_running_is_found_and_driven_on(lab: La
 def test_recovery_2_a_failed_step_is_reset_or_skipped_while_its_workstream_waits(lab: Lab) -> None:
     """UPDATE steps SET retry_count = 0, state = 'S_PENDING', or --skip-step; but not in a workstream that has ended."""
     ws = pipeline(lab, step("s1", max_attempts=1), step("s2", "s1"), max_retries=1)
-    lab.report([{"step_uuid": str(c["workflow_step_uuid"]), "claim_uuid": str(c["claim_uuid"]), **BROKEN} for c in lab.claim()])
+    lab.report(
+        [{"step_uuid": str(c["workflow_step_uuid"]), "claim_uuid": str(c["claim_uuid"]), **BROKEN} for c in lab.claim()]
+    )
     assert (lab.state(ws), lab.states(ws)["s1"]) == ("S_RETRYING", "S_FAILED")
     key = lab.key(ws, "s1")
     assert lab.command("skip_step", key) == "S_SUCCESS"

@@ -84,11 +84,20 @@ def test_the_defaults_are_those_of_the_page(lab: Lab, shared: Path) -> None:
 
 
 def test_per_step_settings_override_them(lab: Lab) -> None:
-    task = run(lab, {"name": "s", "timeout_seconds": 7, "max_attempts": 2, "retry": {"base_delay": 10, "max_delay": 15, "jitter": 0}})
+    task = run(
+        lab,
+        {
+            "name": "s",
+            "timeout_seconds": 7,
+            "max_attempts": 2,
+            "retry": {"base_delay": 10, "max_delay": 15, "jitter": 0},
+        },
+    )
     (claimed,) = attempt(lab, BROKEN)
     assert (claimed["timeout"].total_seconds(), claimed["max_attempts"]) == (7, 2)
     delay = lab.one(
-        "select metadata ->> 'delay_seconds' from tasker.workflow_step_transitions where task_uuid = %s and most_recent", task
+        "select metadata ->> 'delay_seconds' from tasker.workflow_step_transitions where task_uuid = %s and most_recent",
+        task,
     )
     assert float(delay) == 10
 
@@ -111,7 +120,11 @@ def test_the_example_delays_of_the_page(lab: Lab, shared: Path) -> None:
 
 @pytest.mark.parametrize(
     ("category", "path"),
-    [("transient", ["FAILED", "RETRYING"]), ("unknown", ["FAILED", "RETRYING"]), ("permanent", ["FAILED", "CIRCUIT_OPEN"])],
+    [
+        ("transient", ["FAILED", "RETRYING"]),
+        ("unknown", ["FAILED", "RETRYING"]),
+        ("permanent", ["FAILED", "CIRCUIT_OPEN"]),
+    ],
 )
 def test_the_category_of_an_error_decides(lab: Lab, category: str, path: list[str]) -> None:
     task = run(lab, step("s"))
@@ -174,7 +187,9 @@ def test_what_depends_on_a_failure_is_skipped_and_so_is_what_depends_on_that(lab
         lab.run_step(claimed, WRONG if claimed["name"] == "a" else {"result": 1})
     lab.settle()
     assert lab.states(task) == {"a": "CIRCUIT_OPEN", "b": "SKIPPED", "c": "SKIPPED", "other": "COMPLETED"}
-    assert lab.column("select attempts from tasker.workflow_steps where task_uuid = %s and name in ('b', 'c')", task) == [0, 0]
+    assert lab.column(
+        "select attempts from tasker.workflow_steps where task_uuid = %s and name in ('b', 'c')", task
+    ) == [0, 0]
     reason = lab.one(
         "select metadata ->> 'reason' from tasker.workflow_step_transitions where workflow_step_uuid = %s and most_recent",
         lab.key(task, "c"),
@@ -282,7 +297,10 @@ def test_partial_output_and_checkpoint_outlive_a_timeout(lab: Lab) -> None:
     (claimed,) = lab.claim(lease="1 hour")
     saved = {"done": 3, "output": "three lines"}
     lab.call(
-        "save_checkpoint", p_step_uuid=claimed["workflow_step_uuid"], p_claim_uuid=claimed["claim_uuid"], p_checkpoint=saved
+        "save_checkpoint",
+        p_step_uuid=claimed["workflow_step_uuid"],
+        p_claim_uuid=claimed["claim_uuid"],
+        p_checkpoint=saved,
     )
     lab.later("11 seconds")
     lab.settle()
@@ -294,7 +312,10 @@ def test_partial_output_and_checkpoint_outlive_a_timeout(lab: Lab) -> None:
     assert again["checkpoint"] == saved
     with refused("TK412"):
         lab.call(
-            "save_checkpoint", p_step_uuid=claimed["workflow_step_uuid"], p_claim_uuid=claimed["claim_uuid"], p_checkpoint={}
+            "save_checkpoint",
+            p_step_uuid=claimed["workflow_step_uuid"],
+            p_claim_uuid=claimed["claim_uuid"],
+            p_checkpoint={},
         )
 
 
@@ -307,7 +328,10 @@ def test_the_timeout_does_not_run_while_a_step_is_validated(lab: Lab) -> None:
     lab.settle()
     assert lab.states(task) == {"s": "VALIDATING"}
     lab.call(
-        "report_validation", p_step_uuid=claimed["workflow_step_uuid"], p_claim_uuid=claimed["claim_uuid"], p_passed=True
+        "report_validation",
+        p_step_uuid=claimed["workflow_step_uuid"],
+        p_claim_uuid=claimed["claim_uuid"],
+        p_passed=True,
     )
     assert lab.state(task) == "S_SUCCESS"
     lab.sound()

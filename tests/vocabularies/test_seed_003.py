@@ -253,7 +253,7 @@ def test_a_job_whose_step_is_invalid_fails_at_once(lab: Lab) -> None:
 
 def test_every_column_of_the_printed_tables_has_its_place(lab: Lab, shared: Path) -> None:
     """Where a column has another name here, or is read from the log since the newest row is the state."""
-    elsewhere = {
+    elsewhere: dict[str, dict[str, str | None]] = {
         "workers": {
             "id": "worker_uuid", "workspace_id": "namespaces", "created_at": "registered_at", "updated_at": "last_heartbeat_at",
             "metadata": "capabilities", "status": None,
@@ -276,7 +276,9 @@ def test_every_column_of_the_printed_tables_has_its_place(lab: Lab, shared: Path
         body = re.search(rf"CREATE TABLE {name} \((.*?)\n\);", pages.text(shared, "003"), re.S)
         assert body
         stored = set(
-            lab.column("select attname from pg_attribute where attrelid = %s::regclass and attnum > 0", f"tasker.{table}")
+            lab.column(
+                "select attname from pg_attribute where attrelid = %s::regclass and attnum > 0", f"tasker.{table}"
+            )
         )
         for column in re.findall(r"^    (\w+) [A-Z(]", body[1], re.M):
             if column not in ("CHECK", "INDEX"):

@@ -78,10 +78,13 @@ class Rehearsal:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.task: UUID = UUID(int=0)
+        self.watching = False
         self.read: dict[str, dict[str, int]] = {}
 
     def run(self, name: str, call: Callable[[], Any]) -> Any:
         """The call in a transaction of its own; notes which big tables it read from end to end, and how many rows."""
+        if not self.watching:
+            return call()
         self.engine.begin()
         before = self._rows_read()
         answer = call()
@@ -171,12 +174,12 @@ def test_no_hot_call_reads_a_big_table_from_end_to_end(engine: Engine, open_engi
         if knowledge == "analyzed":
             engine.rows("analyze")
         for plans, rehearsal in rehearsals.items():
-            rehearsal.read.clear()
-            rehearsal.everything()
+            rehearsal.watching = True
             rehearsal.everything()
             assert rehearsal.read == {}, f"{knowledge}, {plans}"
     # a view has no settings of its own: it needs a server that knows its tables
     looks = Rehearsal(engine)
+    looks.watching = True
     for view in ("task_overview", "step_overview", "timeline"):
         query = f"select * from tasker.{view} where task_uuid = %s"
         looks.run(view, partial(engine.rows, query, rehearsals["auto"].task))
