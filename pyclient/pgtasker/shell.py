@@ -13,6 +13,7 @@ import asyncio
 import contextlib
 import json
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -35,6 +36,7 @@ PASSED_ENVIRONMENT = ("HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "T
 """The worker's variables a program inherits, besides ``LC_*``. No others: a DSN may hold a password."""
 
 DEFAULT_MAX_OUTPUT_BYTES = 64 * 1024
+_MARK = "PGTASKER_LIFELINE"
 _KILL_GRACE_SECONDS = 1.5
 _ERROR_OUTPUT_CHARACTERS = 2_000
 
@@ -126,13 +128,14 @@ async def run(
     Cancelling the call ends the process group too.
     """
     ran = Ran(argv, max_output_bytes)
+    mark = _lifeline.open()
     process = await asyncio.create_subprocess_exec(
         *argv,
         stdin=asyncio.subprocess.DEVNULL if stdin is None else asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         cwd=cwd,
-        env=passed_environment() | dict(env or {}),
+        env=passed_environment() | dict(env or {}) | mark,
         start_new_session=True,
     )
     _lifeline.add(process.pid)
@@ -195,13 +198,20 @@ class _Lifeline:
         self._guard = threading.Lock()
         self._groups: set[int] = set()
         self._reaper: subprocess.Popen[str] | None = None
+        self._mark = secrets.token_hex(16)
+
+    def open(self) -> dict[str, str]:
+        """Have the process beside this one, and return what marks a program as ours in its environment."""
+        with self._guard:
+            if self._reaper is None or self._reaper.poll() is not None:
+                self._start()
+        return {_MARK: self._mark}
 
     def add(self, group: int) -> None:
         """Have a group ended with this process."""
         with self._guard:
             self._groups.add(group)
-            if not self._say(f"+{group}"):
-                self._start()
+            self._say(f"+{group}")
 
     def remove(self, group: int) -> None:
         """Forget a group that has ended."""
@@ -214,7 +224,7 @@ class _Lifeline:
         # A session of its own: signals for the worker's whole group are not for it. Its input closes with this
         # process, since no other inherits the pipe.
         self._reaper = subprocess.Popen(
-            [sys.executable, "-I", "-S", program],
+            [sys.executable, "-I", "-S", program, f"{_MARK}={self._mark}"],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -224,16 +234,13 @@ class _Lifeline:
         for group in self._groups:
             self._say(f"+{group}")
 
-    def _say(self, line: str) -> bool:
+    def _say(self, line: str) -> None:
         pipe: IO[str] | None = None if self._reaper is None else self._reaper.stdin
-        if pipe is None:
-            return False
-        try:
-            pipe.write(line + "\n")
-            pipe.flush()
-        except (OSError, ValueError):
-            return False
-        return True
+        if pipe is not None:
+            # Where it was killed, the next program starts it anew.
+            with contextlib.suppress(OSError, ValueError):
+                pipe.write(line + "\n")
+                pipe.flush()
 
 
 _lifeline = _Lifeline()

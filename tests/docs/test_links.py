@@ -65,6 +65,24 @@ QUOTED = {
     "target_state",
     "plpgsql_check",
     "NNNN_name",
+    # seeds 000 to 003: configuration keys, tables, sample functions, scripts
+    "base_retry_delay",
+    "can_execute_step",
+    "cleanup_on_cancel",
+    "cooldown_period",
+    "default_timeout",
+    "derive_workstream_state",
+    "jitter_percentage",
+    "max_retry_delay",
+    "parent_job_id",
+    "save_on_states",
+    "state_history",
+    "state_transitions",
+    "task_states",
+    "validate_state_consistency",
+    "validate_state_transitions",
+    "validate_transition",
+    "validation_timeout",
 }
 
 

@@ -98,11 +98,12 @@ def test_seed_003_pausing_twice_is_pausing_once(engine: Engine) -> None:
 def test_another_request_under_the_same_id_is_a_conflict(engine: Engine, function: str) -> None:
     task = engine.create(flow())
     engine.create(flow(), p_request_id="r1")
-    other: dict[str, Any] = {
+    requests: dict[str, dict[str, Any]] = {
         "create_task_from_graph": {"p_graph": graph(step("b"))},
         "register_worker": {"p_name": "w"},
         "cancel_task": {"p_task_uuid": task, **BY},
-    }[function]
+    }
+    other = requests[function]
     with pytest.raises(psycopg.Error) as refused:
         engine.call(function, **other, p_request_id="r1")
     assert refused.value.sqlstate == "TK423"
