@@ -276,7 +276,6 @@ alter table tasker.tasks
 comment on column tasker.tasks.retry_count is 'How often the whole task was retried (seed 001 workstreams).';
 comment on column tasker.tasks.max_retries is 'How often it may be.';
 alter type tasker.task_facts add attribute retries_left int;
-alter type tasker.step_facts add attribute has_checks boolean;
 alter table tasker.timers drop constraint timers_kind_check;
 alter table tasker.timers add constraint timers_kind_check
   check (kind in ('retry', 'drive', 'task_timeout', 'task_retry', 'requeue', 'breaker_cooldown'));

@@ -1,9 +1,9 @@
 """Ends the programs of a worker that was killed.
 
 Run as a program of its own, without the site packages: ``python -I -S _reaper.py MARK``. It reads lines ``+GROUP`` and
-``-GROUP`` from standard input; when that ends, and it ends with the worker however the worker ends, it kills the process
-groups that are left. Where the system tells the environment of processes, it also kills those marked by ``MARK``: a
-program may have been started that the worker had no time to tell of.
+``-GROUP`` from standard input; when that ends, and it ends with the worker however the worker ends, it kills the
+process groups that are left. Where the system tells the environment of processes, it also kills those marked by
+``MARK``: a program may have been started that the worker had no time to tell of.
 """
 
 import contextlib

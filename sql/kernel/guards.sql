@@ -21,7 +21,6 @@ insert into tasker.guards (guard, applies_to, description) values
   ('all_steps_satisfied',    'task', 'Every step is satisfied.'),
   ('blocked_by_failures',    'task', 'A critical step failed, or steps failed and nothing that is left can start.'),
   ('not_blocked',            'task', 'Something can move again.'),
-  ('no_checks', 'step', 'Nothing has to be validated (seed 000: no post_execution rules).'),
   ('retries_exhausted', 'step', 'The failure is permanent, the step is not retryable, or no attempts are left.'),
   ('critical_step_failed', 'task', 'A critical step failed (seed 000).'),
   ('any_step_failed', 'task', 'A step failed for good (seed 001).'),

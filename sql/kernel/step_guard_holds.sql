@@ -10,7 +10,6 @@ return case p_guard
   when 'work_failed'            then tasker.guard_work_failed(p_facts)
   when 'retries_left'           then tasker.guard_retries_left(p_facts)
   when 'can_be_retried'         then tasker.guard_can_be_retried(p_facts)
-  when 'no_checks' then tasker.guard_no_checks(p_facts)
   when 'retries_exhausted' then tasker.guard_retries_exhausted(p_facts)
   else false
 end;

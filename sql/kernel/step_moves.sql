@@ -22,7 +22,7 @@ begin
                           and tasker.step_guard_holds(
                                 r.guard, row(s.unmet_dependencies, s.attempts, s.max_attempts, s.retryable,
                                              s.claim_uuid is not null, (c.metadata ->> 'success')::boolean,
-                                             c.metadata ->> 'category', s.acceptance <> '[]')::tasker.step_facts)
+                                             c.metadata ->> 'category')::tasker.step_facts)
                         order by r.ordinal limit 1) r;
 end
 $$;

@@ -26,7 +26,7 @@ begin
      order by r.ordinal;
   elsif p_kind = 'step' then
     select s.unmet_dependencies, s.attempts, s.max_attempts, s.retryable, s.claim_uuid is not null,
-           (c.metadata ->> 'success')::boolean, c.metadata ->> 'category', s.acceptance <> '[]'
+           (c.metadata ->> 'success')::boolean, c.metadata ->> 'category'
       into v_step_facts
       from tasker.workflow_steps s
       join tasker.workflow_step_transitions c on c.workflow_step_uuid = s.workflow_step_uuid and c.most_recent

@@ -54,7 +54,7 @@ begin
                             and tasker.step_guard_holds(
                                   x.guard, row(s.unmet_dependencies, s.attempts, s.max_attempts, s.retryable,
                                                s.claim_uuid is not null, r.success,
-                                               r.metadata ->> 'category', s.acceptance <> '[]')::tasker.step_facts)
+                                               r.metadata ->> 'category')::tasker.step_facts)
                           order by x.operation = 'report_timeout' desc, x.ordinal limit 1) rule on true
   ), ranked as materialized (  -- of several good reports of one step the first is taken, and answers for all
     select j.*, row_number() over reports = 1 and j.verdict is null as is_taken, first_value(j.to_state) over reports as new_state

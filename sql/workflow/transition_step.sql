@@ -31,8 +31,7 @@ begin
 
   v_facts := row(v_step.unmet_dependencies, v_step.attempts, v_step.max_attempts, v_step.retryable, v_step.claim_uuid is not null,
                  coalesce(p_metadata ->> 'success', v_current.metadata ->> 'success', 'true') <> 'false',
-                 coalesce(p_metadata ->> 'category', v_current.metadata ->> 'category'),
-                 v_step.acceptance <> '[]');
+                 coalesce(p_metadata ->> 'category', v_current.metadata ->> 'category'));
   select * into v_rule
     from tasker.lifecycle_transitions r
    where r.lifecycle = v_step.lifecycle and r.from_state = v_current.to_state and r.event = p_event

@@ -253,6 +253,9 @@ def test_every_transition_of_a_task_can_be_rebuilt_from_the_feed(at_work: Engine
         states[UUID(change["entity_uuid"])] = change["to_state"]
     for entity, state in states.items():
         current = at_work.one(
-            "select coalesce(tasker.task_state(%s), tasker.step_state(%s), tasker.worker_state(%s))", entity, entity, entity
+            "select coalesce(tasker.task_state(%s), tasker.step_state(%s), tasker.worker_state(%s))",
+            entity,
+            entity,
+            entity,
         )
         assert current == state

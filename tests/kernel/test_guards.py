@@ -13,13 +13,20 @@ STEP_FACTS = [
 ]  # fmt: skip
 TASK_FACTS = [
     "total_steps", "pending_steps", "ready_steps", "in_flight_steps", "waiting_retry_steps", "satisfied_steps",
-    "failed_steps", "new_results", "enqueue_failed",
+    "failed_steps", "new_results", "enqueue_failed", "failed_critical_steps", "retries_left", "workers_allocated",
 ]  # fmt: skip
 
 # A step that may start: everything satisfied, free, attempts left.
 FREE: dict[str, Any] = dict(zip(STEP_FACTS, (0, 1, 3, True, False, None, None), strict=True))
 # A task of four steps: one done, one under way, two that wait for it.
-MOVING: dict[str, Any] = dict(zip(TASK_FACTS, (4, 2, 0, 1, 0, 1, 0, 0, False), strict=True))
+MOVING: dict[str, Any] = dict(zip(TASK_FACTS, (4, 2, 0, 1, 0, 1, 0, 0, False, 0, 1, True), strict=True))
+WORKER_FACTS = ["held_steps"]
+IDLE: dict[str, Any] = {"held_steps": 0}
+BREAKER_FACTS = [
+    "failures", "failure_threshold", "successes", "success_threshold", "error_repeats", "max_error_repeats", "cooled",
+]  # fmt: skip
+# A healthy breaker with the defaults of seed 001 and an allowance of two repeated errors.
+HEALTHY: dict[str, Any] = dict(zip(BREAKER_FACTS, (0, 5, 0, 1, 0, 2, False), strict=True))
 
 # guard -> (changes of the facts under which it holds, changes under which it fails)
 STEP_GUARDS: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {
@@ -34,12 +41,16 @@ STEP_GUARDS: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {
         [{"error_category": "permanent"}, {"retryable": False}, {"attempts": 3}],
     ),
     # Seed 004: StepCanBeRetriedGuard. An operator's retry is one more attempt: the limit does not stop it.
+    "retries_exhausted": (
+        [{"error_category": "permanent"}, {"retryable": False}, {"attempts": 3}],
+        [{}, {"error_category": "transient"}, {"attempts": 2}],
+    ),
     "can_be_retried": ([{}, {"attempts": 3}, {"error_category": "permanent"}], [{"is_claimed": True}]),
 }
 TASK_GUARDS: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {
     "always": ([{}], []),
     "no_steps": ([{"total_steps": 0}], [{}]),
-    "has_ready_steps": ([{"ready_steps": 1}], [{}]),
+    "has_ready_steps": ([{"ready_steps": 1}], [{}, {"ready_steps": 1, "failed_critical_steps": 1}]),
     "no_ready_steps": ([{}], [{"ready_steps": 1}]),
     "enqueue_failed": ([{"enqueue_failed": True}], [{}]),
     "steps_enqueued": ([{}], [{"enqueue_failed": True}]),
@@ -71,23 +82,47 @@ TASK_GUARDS: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {
     ),
     "not_blocked": (
         [{}, {"failed_steps": 1}, {"failed_steps": 1, "in_flight_steps": 0, "ready_steps": 1}],
-        [{"failed_steps": 1, "in_flight_steps": 0}],
+        [{"failed_steps": 1, "in_flight_steps": 0}, {"failed_critical_steps": 1}],
     ),
+    "critical_step_failed": ([{"failed_critical_steps": 1}], [{}, {"failed_steps": 1}]),
+    "any_step_failed": ([{"failed_steps": 1}], [{}]),
+    "task_retries_left": ([{}], [{"retries_left": 0}]),
+    "task_retries_exhausted": ([{"retries_left": 0}], [{}]),
+    "workers_allocated": ([{}], [{"workers_allocated": False}]),
+}
+WORKER_GUARDS: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {
+    "always": ([{}], []),
+    "holds_nothing": ([{}], [{"held_steps": 1}]),
+}
+BREAKER_GUARDS: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {
+    "always": ([{}], []),
+    "failure_threshold_exceeded": (
+        [{"failures": 5}, {"error_repeats": 3}], [{}, {"failures": 4}, {"error_repeats": 2}, {"error_repeats": 9, "max_error_repeats": None}],
+    ),
+    "success_threshold_reached": ([{"successes": 1}], [{}]),
+    "cooldown_over": ([{"cooled": True}], [{}]),
+}  # fmt: skip
+KINDS = {
+    # kind of entity: (name in SQL, facts, usual facts, cases)
+    "step": ("step", STEP_FACTS, FREE, STEP_GUARDS),
+    "task": ("task", TASK_FACTS, MOVING, TASK_GUARDS),
+    "worker": ("worker", WORKER_FACTS, IDLE, WORKER_GUARDS),
+    "circuit_breaker": ("breaker", BREAKER_FACTS, HEALTHY, BREAKER_GUARDS),
 }
 
 
-@pytest.mark.parametrize("kind", ["step", "task"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_every_guard_of_the_catalogue_is_dispatched_and_can_hold_and_fail(rules: Engine, kind: str) -> None:
-    names, usual, cases = (STEP_FACTS, FREE, STEP_GUARDS) if kind == "step" else (TASK_FACTS, MOVING, TASK_GUARDS)
+    name, names, usual, cases = KINDS[kind]
     catalogue = set(rules.values("select guard from tasker.guards where applies_to in (%s, 'any')", kind))
     assert catalogue == set(cases)
-    row = f"row({', '.join(['%s'] * len(names))})::tasker.{kind}_facts"
+    row = f"row({', '.join(['%s'] * len(names))})::tasker.{name}_facts"
     for guard, (holds, fails) in cases.items():
         assert holds, "a guard that falls to ELSE never holds"
         assert fails or guard == "always"
         for expected, changes in [(True, change) for change in holds] + [(False, change) for change in fails]:
-            facts = [{**usual, **changes}[name] for name in names]
-            held = rules.one(f"select tasker.{kind}_guard_holds(%s, {row})", guard, *facts)
+            facts = [{**usual, **changes}[fact] for fact in names]
+            held = rules.one(f"select tasker.{name}_guard_holds(%s, {row})", guard, *facts)
             assert held is expected, (guard, changes)
             if guard != "always":
                 assert rules.one(f"select tasker.guard_{guard}({row})", *facts) is expected, (guard, changes)
@@ -106,11 +141,11 @@ def test_every_guard_has_a_function_with_a_comment_and_is_used(rules: Engine) ->
     assert used == catalogue, "a guard that no rule asks for is dead weight"
 
 
-@pytest.mark.parametrize("kind", ["step", "task"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_an_unknown_guard_never_holds(rules: Engine, kind: str) -> None:
-    names, usual = (STEP_FACTS, FREE) if kind == "step" else (TASK_FACTS, MOVING)
-    row = f"row({', '.join(['%s'] * len(names))})::tasker.{kind}_facts"
-    assert rules.one(f"select tasker.{kind}_guard_holds('forged', {row})", *usual.values()) is False
+    name, names, usual, _ = KINDS[kind]
+    row = f"row({', '.join(['%s'] * len(names))})::tasker.{name}_facts"
+    assert rules.one(f"select tasker.{name}_guard_holds('forged', {row})", *usual.values()) is False
 
 
 def test_every_action_names_a_function_that_exists(rules: Engine) -> None:

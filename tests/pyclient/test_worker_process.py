@@ -306,7 +306,7 @@ def test_the_second_signal_ends_the_process_tree(start: Start, client: Client, t
     assert all(map(alive, processes))
     process.terminate()
     assert process.wait(30) == 1
-    assert not any(map(alive, processes))
+    eventually(lambda: not any(map(alive, processes)))
     assert client.steps(task_uuid)[0].last_error["type"] == "WorkerStopped"
 
 
