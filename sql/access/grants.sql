@@ -39,7 +39,7 @@ grant execute on function
 -- workers claim, report and drive; the views let them find claims whose answer was lost with a connection
 grant select on tasker.task_overview, tasker.step_overview to tasker_worker;
 grant execute on function
-    tasker.register_worker(text, text[], int, text, text[], interval, int, text), tasker.worker_heartbeat(uuid), tasker.shutdown_worker(uuid, text, text),
+    tasker.register_worker(text, text[], int, text, text[], interval, int, text), tasker.worker_heartbeat(uuid), tasker.worker_state(uuid), tasker.shutdown_worker(uuid, text, text),
     tasker.claim_steps(uuid, text[], int, interval), tasker.complete_steps(jsonb),
     tasker.complete_step(uuid, uuid, jsonb, bigint, text), tasker.fail_step(uuid, uuid, jsonb, text, interval, bigint, text),
     tasker.report_validation(uuid, uuid, boolean, jsonb), tasker.extend_leases(uuid, interval), tasker.held_claims(uuid),
@@ -63,9 +63,11 @@ grant execute on function
     tasker.set_namespace_notifications(text, text)
   to tasker_operator;
 grant select on tasker.workers, tasker.worker_transitions, tasker.circuit_breakers, tasker.circuit_breaker_transitions,
-                tasker.processors, tasker.step_claims, tasker.step_checkpoints, tasker.capability_queues, tasker.timers,
-                tasker.idempotency_keys, tasker.rejected_transitions, tasker.schema_info
+                tasker.processors, tasker.step_claims, tasker.capability_queues, tasker.timers, tasker.rejected_transitions,
+                tasker.schema_info
   to tasker_operator, tasker_monitor;
+-- contents: partial results, stored answers
+grant select on tasker.step_checkpoints, tasker.idempotency_keys to tasker_operator;
 
 -- auditors read evidence
 grant select on tasker.workflow_step_result_audit, tasker.audit_records, tasker.rejected_transitions, tasker.timeline,
@@ -91,14 +93,15 @@ grant select on tasker.metrics_state_visits, tasker.metrics_transition_counts, t
   to tasker_monitor, tasker_operator, tasker_auditor;
 
 -- Lifecycles of users' own tables. Moving a row runs as the caller, who needs the right to change it; so the columns
--- that name a move are open, and what those functions call. What the rest of an entry holds is nobody's to say.
+-- that name a move are open, and what move_attached calls, none of which gives rights: raise_error only raises,
+-- uuid_generate_v7 is the default of the key. What the rest of an entry holds is nobody's to say.
 grant execute on function
     tasker.attach_lifecycle(regclass, text, text, text), tasker.record_attachment(regclass, text, text, text, text[]),
     tasker.detach_lifecycle(regclass), tasker.record_detachment(regclass), tasker.register_guard(text, regprocedure, text),
     tasker.start_attached(), tasker.keep_attached_key()
   to tasker_operator;
 grant execute on function
-    tasker.fire(regclass, text, text, jsonb, text), tasker.end_attached(uuid, text), tasker.custom_guard_holds(text, text),
+    tasker.fire(regclass, text, text, jsonb, text), tasker.custom_guard_holds(text, text),
     tasker.refuse_attached(text, text, text, text, text, text),
     tasker.raise_error(text, text, jsonb, text), tasker.uuid_generate_v7()
   to tasker_client, tasker_worker, tasker_operator;

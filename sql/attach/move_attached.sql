@@ -36,8 +36,6 @@ begin
      order by r.ordinal
   loop
     if tasker.custom_guard_holds(v_rule.guard, v_key) then
-      -- the newest row ends, its successor stands: check_attached_current sees to it that there is no first without the second
-      perform tasker.end_attached(v_attachment.attachment_uuid, v_key);
       new.attachment_uuid := v_attachment.attachment_uuid;
       new.attached_table := v_attachment.attached_table::text;
       new.entity_key := v_key;
@@ -46,7 +44,7 @@ begin
       new.from_state := v_rule.from_state;
       new.to_state := v_rule.to_state;
       new.sort_key := v_current.sort_key + 1;
-      new.most_recent := true;
+      new.most_recent := null;  -- the trigger after this one, end_attached, may end the newest entry; the caller may not
       return new;
     end if;
     v_failed := array_append(v_failed, v_rule.guard);

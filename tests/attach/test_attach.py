@@ -239,7 +239,7 @@ def test_the_log_is_append_only(orders: Engine, statement: str, role: str) -> No
 
 def test_it_can_not_be_left_without_a_state(orders: Engine) -> None:
     with refused("TK409"), orders.conn.transaction():
-        orders.one("select tasker.end_attached(attachment_uuid, '1') from tasker.attached_lifecycles")
+        orders.run("update tasker.attached_transitions set most_recent = false where entity_key = '1'")
     assert state(orders, 1) == "placed"
 
 

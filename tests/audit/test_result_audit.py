@@ -448,7 +448,8 @@ def test_temporary_twins_of_every_table_stay_empty(engine: Engine, login: Callab
     assert "workflow_step_result_audit" in tables
     columns = {
         table: engine.values(
-            "select attname from pg_attribute where attrelid = %s::regclass and attnum > 0", f"tasker.{table}"
+            "select attname from pg_attribute where attrelid = %s::regclass and attnum > 0 and not attisdropped",
+            f"tasker.{table}",
         )
         for table in tables
     }

@@ -31,10 +31,14 @@ class Story:
         self.names = {s.workflow_step_uuid: s.name for s in client.steps(self.task_uuid)} | {self.task_uuid: "task"}
 
     def happened(self) -> set[tuple[str, str | None, str]]:
-        """Return what was appended since the last call: (task or step name, event, state)."""
+        """Return what was appended to the logs of tasks and steps since the last call: (name, event, state)."""
         changes = self.client.changes_after(self.cursor)
         self.cursor = changes[-1].cursor if changes else self.cursor
-        return {(self.names[change.entity_uuid], change.event, change.to_state) for change in changes}
+        return {
+            (self.names[change.entity_uuid], change.event, change.to_state)
+            for change in changes
+            if change.log in {"task", "step"}
+        }
 
     def claim(self) -> ClaimedStep:
         (claimed,) = self.client.claim_steps(self.worker_uuid)

@@ -19,7 +19,6 @@ REPEATABLE = {
     "complete_steps": "fenced by the claim: a repeated report is answered, not counted again",
     "create_tasks": "every request of the batch has an idempotency key of its own",
     "define_vocabulary": "says how it is to be",
-    "end_attached": "a part of fire, inside one transaction",
     "ensure_namespace": "says how it is to be",
     "extend_leases": "again is as good as once",
     "orchestrate": "again is as good as once",

@@ -22,7 +22,7 @@ from pgtasker import __version__, migrate
 if TYPE_CHECKING:
     from tests.conftest import TestServer
 
-HEAD = "0004_result_audit"
+HEAD = max(path.stem for path in (migrate.MIGRATIONS / "versions").glob("0*.py"))
 NewDatabase = Callable[[], str]
 
 
@@ -87,8 +87,8 @@ def test_psql_with_the_offline_script_gives_the_same_schema(
 
 def test_the_dump_sees_a_difference(server: TestServer, database: str, empty_database: str) -> None:
     migrate.upgrade(empty_database)
-    query(empty_database, "create index on tasker.schema_info (value)")
-    assert "schema_info_value_idx" in difference(dump(server, database), dump(server, empty_database))
+    query(empty_database, "create index on tasker.schema_info (updated_at)")
+    assert "schema_info_updated_at_idx" in difference(dump(server, database), dump(server, empty_database))
 
 
 def test_the_offline_script_refuses_to_run_without_a_transaction(
