@@ -15,7 +15,7 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from tests.workflow.engine import BY, Engine, graph, report_of, step
-from tests.workflow.fixtures import OpenEngine, on_one_server
+from tests.workflow.fixtures import OpenEngine
 
 BIG = (
     "workflow_steps",
@@ -161,7 +161,6 @@ class Rehearsal:
 PLANS = ("auto", "force_generic_plan", "force_custom_plan")
 
 
-@on_one_server
 def test_no_hot_call_reads_a_big_table_from_end_to_end(engine: Engine, open_engine: OpenEngine) -> None:
     engine.call("register_template", p_template=graph(step("one"), name="small"))
     rehearsals = {plans: Rehearsal(open_engine()) for plans in PLANS}
