@@ -29,7 +29,7 @@ class Refused(Exception):
         self.code = code
 
 
-@dataclass
+@dataclass(eq=False)
 class Step:
     """One step. `claim` is the handle that holds it; `reported` the one whose report is its latest result."""
 
@@ -52,7 +52,7 @@ class Step:
         return self.state == "pending" and self.is_free
 
 
-@dataclass
+@dataclass(eq=False)
 class Task:
     """One task. `look_again` says that it was moved by hand and the next tick drives it on."""
 

@@ -73,14 +73,13 @@ def test_a_caller_with_an_old_snapshot_is_refused_and_never_believed(
     task = engine.task(chain("first", "second"), start=False)
     first, second = engine.steps(task).values()
     old = Engine(connect(autocommit=False))
-    for attempt, (meanwhile, stale) in enumerate(
-        [
-            (lambda: engine.move_step(first, "enqueue"), lambda: old.command("cancel_step", first)),
-            (lambda: engine.move_step(first, "start"), lambda: old.move_step(first, "fail")),
-            (lambda: engine.command("resolve_step", first), lambda: old.move_step(second, "enqueue")),
-            (lambda: engine.move_task(task, "start"), lambda: old.command("cancel_task", task)),
-        ]
-    ):
+    rounds: list[tuple[Callable[[], Any], Callable[[], Any]]] = [
+        (lambda: engine.move_step(first, "enqueue"), lambda: old.command("cancel_step", first)),
+        (lambda: engine.move_step(first, "start"), lambda: old.move_step(first, "fail")),
+        (lambda: engine.command("resolve_step", first), lambda: old.move_step(second, "enqueue")),
+        (lambda: engine.move_task(task, "start"), lambda: old.command("cancel_task", task)),
+    ]
+    for attempt, (meanwhile, stale) in enumerate(rounds):
         old.run(f"set transaction isolation level {isolation}")
         old.one("select count(*) from tasker.tasks")
         meanwhile()
