@@ -129,17 +129,31 @@ async def run(
     """
     ran = Ran(argv, max_output_bytes)
     mark = _lifeline.open()
-    process = await asyncio.create_subprocess_exec(
-        *argv,
-        stdin=asyncio.subprocess.DEVNULL if stdin is None else asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        cwd=cwd,
-        env=passed_environment() | dict(env or {}) | mark,
-        start_new_session=True,
+    starting = asyncio.ensure_future(
+        asyncio.create_subprocess_exec(
+            *argv,
+            stdin=asyncio.subprocess.DEVNULL if stdin is None else asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            cwd=cwd,
+            env=passed_environment() | dict(env or {}) | mark,
+            start_new_session=True,
+        )
     )
+    cancelled = False
+    while not starting.done():
+        # Cancelled in the middle of it, asyncio would end the program and leave behind what that has started.
+        try:
+            await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            cancelled = True
+        except OSError:
+            break
+    process = starting.result()
     _lifeline.add(process.pid)
     try:
+        if cancelled:
+            raise asyncio.CancelledError
         async with asyncio.timeout(timeout_seconds):
             await asyncio.gather(
                 ran._read("stdout", process.stdout),

@@ -5,7 +5,7 @@ as $$
 declare
   v_failed uuid[];
   v_moves  tasker.step_move[];
-  v_done   tasker.step_move[] := '{}';
+  v_done   tasker.step_move[] := array[]::tasker.step_move[];
 begin
   -- only where the lifecycle knows skipping, and only from steps that do not come back by themselves
   v_failed := array(

@@ -14,7 +14,7 @@ from psycopg.types.json import Jsonb
 from tests.workflow.engine import BY, Engine, Row, graph, in_parallel, report_of, step
 from tests.workflow.fixtures import OpenEngine, on_one_server
 
-SECONDS = 60.0
+SECONDS = 20.0
 VOCABULARIES = ["tasker", "orchestration", "pipeline", "execution", "supervision"]
 TOOLS = ["anvil", "bellows", "crucible"]
 NAMESPACES = ["default", "north"]

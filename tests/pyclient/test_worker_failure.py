@@ -400,3 +400,26 @@ async def test_a_program_that_ignores_the_polite_signal_is_killed(tmp_path: Path
     assert seen == ["up\n"]
     assert not alive(int((tmp_path / "pid").read_text()))
     assert os.getpid() != int((tmp_path / "pid").read_text())
+
+
+async def test_a_program_that_is_cancelled_while_it_starts_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It runs already when the worker does not know of it yet."""
+    start = asyncio.create_subprocess_exec
+    told = asyncio.Event()
+
+    async def start_slowly(*arguments: Any, **options: Any) -> Any:
+        process = await start(*arguments, **options)
+        await told.wait()
+        return process
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", start_slowly)
+    running_program = asyncio.ensure_future(run(FOREVER, env={"PIDS": str(tmp_path / "pids")}))
+    processes = await asyncio.to_thread(eventually, lambda: pids(tmp_path / "pids"))
+    running_program.cancel()
+    await asyncio.sleep(0)
+    told.set()
+    with pytest.raises(asyncio.CancelledError):
+        await running_program
+    await asyncio.to_thread(eventually, lambda: not any(map(alive, processes)))
