@@ -36,7 +36,7 @@ sql-lint: $(VENV)/.dev
 
 pytest: $(VENV)/.dev
 	@echo "== tests"
-	@$(BIN)/python -m pytest -q -n auto --dist loadfile
+	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup
 
 bench: $(VENV)/.dev ## measure, beside the peers, on one server
 	@[ -d bench ] || { echo "there is no bench/ in this tree" >&2; exit 1; }

@@ -64,6 +64,14 @@ def _server_parameters() -> list[Any]:
     return parameters
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give each server a test process of its own (pytest-xdist, `--dist loadgroup`): no server is started twice."""
+    for item in items:
+        chosen = getattr(item, "callspec", None)
+        if chosen is not None and "bare_server" in chosen.params:
+            item.add_marker(pytest.mark.xdist_group(chosen.params["bare_server"]))
+
+
 def _base_folder() -> Path:
     """Memory where there is plenty: a clone of the template takes 13 ms there, up to half a second on a busy disk."""
     memory = Path("/dev/shm")
