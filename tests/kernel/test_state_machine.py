@@ -128,7 +128,12 @@ class Histories(RuleBasedStateMachine):
             return
         engine = self.engines[place]
         retry = {"base_delay": 1800, "max_delay": 1800, "jitter": 0}
-        steps = [{**step, "max_attempts": max_attempts, "retry": retry} for step in SHAPES[shape]]
+        limits = {
+            "max_attempts": max_attempts,
+            "retry": retry,
+            "timeout_seconds": 31_536_000,
+        }  # leases end, steps do not
+        steps = [{**step, **limits} for step in SHAPES[shape]]
         key = engine.task(steps, start=start)
         made: dict[str, Step] = {}
         for step in SHAPES[shape]:

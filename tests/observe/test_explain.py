@@ -31,7 +31,7 @@ def test_a_queued_step_without_a_worker(engine: Engine) -> None:
     task = engine.create(graph(step("a"), step("b", "a")))
     summary, reasons = explain(engine, task)
     assert summary == "The task is moving: 1 step(s) are queued, running or reported; 0 of 2 are done."
-    assert "no worker for it was heard of" in reasons["a"]["why"]
+    assert "no worker for it is registered and alive" in reasons["a"]["why"]
     assert reasons["a"]["call"] == "pgtasker worker run your_module:worker --namespace default"
     assert reasons["b"]["why"] == "waits for 1 of its dependencies: a (enqueued)"
     assert reasons["b"]["call"] is None
