@@ -79,8 +79,7 @@ begin
   select jsonb_agg(to_jsonb(f)) into v_problems from found f;
   if not p_dry_run then
     -- everything in one order before anything is mended
-    perform tasker.lock_tasks(array(select f.task_uuid from jsonb_to_recordset(v_problems) as f(task_uuid uuid)));
-    perform tasker.lock_steps(array(select f.workflow_step_uuid from jsonb_to_recordset(v_problems) as f(workflow_step_uuid uuid)));
+    perform tasker.lock_work(array(select f.task_uuid from jsonb_to_recordset(v_problems) as f(task_uuid uuid)));
   end if;
   for v_found in
     select f.* from jsonb_to_recordset(v_problems) as f(problem text, task_uuid uuid, workflow_step_uuid uuid, action text)

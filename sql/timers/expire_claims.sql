@@ -9,6 +9,7 @@ as $$
 declare
   v_claims  uuid[];
   v_tasks   uuid[];
+  v_others  uuid[];
   v_steps   uuid[];
   v_reports tasker.step_report[];
 begin
@@ -27,6 +28,15 @@ begin
                               from tasker.claimed_steps(v_claims) s
                               join tasker.lifecycles l on l.lifecycle = s.lifecycle and l.settles_at_report))
                     order by t.task_uuid for no key update skip locked);
+  -- a failure may end the task, and with it what others hold
+  v_others := array(select c.claim_uuid from tasker.step_claims c
+                     where c.claim_uuid = any (array(select s.claim_uuid from tasker.workflow_steps s
+                                                      where s.task_uuid = any (v_tasks) and s.claim_uuid is not null))
+                       for update skip locked);
+  v_tasks := array(select t from unnest(v_tasks) t
+                    except select s.task_uuid from tasker.workflow_steps s
+                            where s.task_uuid = any (v_tasks) and s.claim_uuid <> all (v_others)
+                              and exists (select from tasker.step_claims c where c.claim_uuid = s.claim_uuid));
   v_steps := array(select s.workflow_step_uuid from tasker.workflow_steps s
                     where s.workflow_step_uuid = any (array(
                             select c.workflow_step_uuid

@@ -6,7 +6,7 @@ declare
   v_task record;
 begin
   -- all in one order, since workers report steps of several tasks in one call
-  perform tasker.lock_steps(array(select s.workflow_step_uuid from tasker.workflow_steps s where s.task_uuid = any (p_task_uuids)));
+  perform tasker.lock_work(p_task_uuids);
   for v_task in
     select t.task_uuid, t.namespace, t.timeout, r.event, r.to_state, t.started_at
       from unnest(p_task_uuids) as asked(task_uuid)

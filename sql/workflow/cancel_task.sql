@@ -16,6 +16,14 @@ begin
   if v_answer is not null then
     return v_answer;
   end if;
+  -- the whole family in one order, whatever its shape
+  perform tasker.lock_work(array(
+    with recursive family as (
+      select p_task_uuid as task_uuid
+       union
+      select t.task_uuid from tasker.tasks t join family f on t.parent_task_uuid = f.task_uuid
+    )
+    select f.task_uuid from family f));
   v_state := tasker.command_task(p_task_uuid, 'cancel_task', p_reason, p_requested_by);
   perform tasker.cancel_open_steps(p_task_uuid, jsonb_build_object('reason', p_reason, 'requested_by', p_requested_by, 'manual', true));
   for v_child in

@@ -91,7 +91,7 @@ begin
   perform tasker.append_task_transitions(v_moves);
   if v_failed is not null then  -- nobody would settle what is still under way
     -- all in one order, since workers report steps of several tasks in one call
-    perform tasker.lock_steps(array(select s.workflow_step_uuid from tasker.workflow_steps s where s.task_uuid = any (v_failed)));
+    perform tasker.lock_work(v_failed);
     perform tasker.cancel_open_steps(f.task_uuid, '{"reason": "the task ended"}', true) from unnest(v_failed) as f(task_uuid);
   end if;
 

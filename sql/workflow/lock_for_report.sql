@@ -16,6 +16,10 @@ begin
     perform tasker.lock_tasks(v_tasks);
   end if;
   perform tasker.lock_steps(p_step_uuids);
+  if cardinality(v_tasks) > 0 then
+    -- a failure may end the task, and with it what others hold
+    perform tasker.lock_claims(p_step_uuids || array(select s.workflow_step_uuid from tasker.workflow_steps s where s.task_uuid = any (v_tasks)));
+  end if;
 end
 $$;
 comment on function tasker.lock_for_report(uuid[]) is 'Locks steps that are about to be reported, and first their tasks where those will move too.';

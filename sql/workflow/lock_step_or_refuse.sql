@@ -11,11 +11,12 @@ begin
                                jsonb_build_object('step_uuid', p_step_uuid), 'See them in tasker.step_overview.');
   end if;
   perform tasker.lock_task_or_refuse(v_task);
-  -- where a failure ends the task on the spot, its other steps are cancelled too
-  perform tasker.lock_steps(case when exists (select from tasker.tasks t join tasker.lifecycles l on l.lifecycle = t.lifecycle
-                                               where t.task_uuid = v_task and not l.has_enqueuing_phase)
-                                 then array(select s.workflow_step_uuid from tasker.workflow_steps s where s.task_uuid = v_task)
-                                 else array[p_step_uuid] end);
+  if exists (select from tasker.tasks t join tasker.lifecycles l on l.lifecycle = t.lifecycle
+              where t.task_uuid = v_task and not l.has_enqueuing_phase) then
+    perform tasker.lock_work(array[v_task]);  -- where a failure ends the task on the spot, its other steps are cancelled too
+  else
+    perform tasker.lock_steps(array[p_step_uuid]);
+  end if;
   return v_task;
 end
 $$;

@@ -53,7 +53,6 @@ begin
     v_rounds := v_rounds + 1;
     v_moves := array(select m from tasker.step_moves(array(select m.workflow_step_uuid from unnest(v_moves) m), 'settle_failure') m);
   end loop;
-  perform tasker.record_step_results(v_done);
   v_done := v_done || tasker.skip_dependents(v_done);
   v_ready := tasker.release_dependents(tasker.satisfied_by(v_done));
 
@@ -62,6 +61,7 @@ begin
     array(select distinct m.task_uuid from unnest(v_done) m
             join tasker.lifecycle_states s on s.lifecycle = m.lifecycle and s.state = m.to_state and s.counts_as in ('satisfied', 'failed')),
     p_processor_uuid);
+  perform tasker.record_step_results(v_done);  -- breakers are locked last
   v_counts.steps_settled := (select count(distinct m.workflow_step_uuid) from unnest(v_done) m)::int;
   return v_counts;
 end
