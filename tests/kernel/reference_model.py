@@ -268,7 +268,7 @@ class Model:
                 elif step.attempts < step.max_attempts and step.category != "permanent":
                     step.state, step.retry_at = "waiting_for_retry", self.now + RETRY_DELAY
                 else:
-                    step.state = "error"
+                    step.state, news = "error", True  # a failure for good is a result to evaluate, too
             if settled:
                 ready = [step for step in waited if step.is_ready]
                 if not ready and not task.count({*IN_FLIGHT, "waiting_for_retry"}):

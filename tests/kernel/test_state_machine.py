@@ -125,7 +125,7 @@ class Histories(RuleBasedStateMachine):
     )
     def create(self, place: int, shape: str, start: bool, max_attempts: int) -> None:
         if len(self.task_keys) >= 4:
-            return
+            return  # steps enough: a claim takes at most 16
         engine = self.engines[place]
         retry = {"base_delay": 1800, "max_delay": 1800, "jitter": 0}
         limits = {
@@ -176,6 +176,19 @@ class Histories(RuleBasedStateMachine):
                 self.engines[place].complete(handle, {"by": place})
             else:
                 self.engines[place].fail(handle, category)
+
+    @rule(
+        place=st.integers(0, 2),
+        limit=st.sampled_from([1, 100]),
+        outcomes=st.lists(st.sampled_from(["success", "success", "transient", "permanent"]), min_size=4, max_size=4),
+    )
+    def work(self, place: int, limit: int, outcomes: list[str]) -> None:
+        """What a worker does all day: claim, report each step, orchestrate."""
+        newest = len(self.handles)
+        self.claim(place, limit, LONG_LEASE)
+        for number, outcome in zip(range(len(self.handles) - newest), outcomes * 4, strict=False):
+            self.report(place, number, outcome == "success", "unknown" if outcome == "success" else outcome)
+        self.orchestrate(place)
 
     @rule(place=st.integers(0, 2))
     def orchestrate(self, place: int) -> None:

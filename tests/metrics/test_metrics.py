@@ -128,11 +128,11 @@ def test_queues(engine: Engine) -> None:
     engine.task([{"name": "pressed", "requires": ["press"]}], namespace="mine")
     engine.run("select pg_sleep(1.1)")
     rows = engine.rows("select namespace, requires, depth, oldest_seconds from tasker.metrics_queues")
-    assert [row for row in rows if row["namespace"] in (None, "mine")] == [
-        {"namespace": None, "requires": [], "depth": 0, "oldest_seconds": 0},
-        {"namespace": "mine", "requires": [], "depth": 3, "oldest_seconds": 1},
-        {"namespace": "mine", "requires": ["press"], "depth": 1, "oldest_seconds": 1},
-    ]
+    found = {(row["namespace"], *row["requires"]): row for row in rows if row["namespace"] in (None, "mine")}
+    assert {queue: row["depth"] for queue, row in found.items()} == {(None,): 0, ("mine",): 3, ("mine", "press"): 1}
+    assert found[None,]["oldest_seconds"] == 0
+    assert found["mine",]["oldest_seconds"] >= 1  # how much more depends on the machine
+    assert found["mine", "press"]["oldest_seconds"] >= 1
     engine.finish(engine.worker())
     assert engine.one("select sum(depth) from tasker.metrics_queues where namespace = 'mine' and requires = '{}'") == 0
 
