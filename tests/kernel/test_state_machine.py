@@ -302,7 +302,7 @@ def test_random_histories(server: TestServer, shared: Path, machine: type[Histor
     run_state_machine_as_test(
         lambda: machine(server, shared),  # type: ignore[arg-type]  # a factory is taken as well as a class
         settings=settings(
-            max_examples=EXAMPLES or 6,
+            max_examples=EXAMPLES or 12,
             stateful_step_count=25,
             deadline=None,
             derandomize=not EXAMPLES,
