@@ -296,6 +296,7 @@ class Client:
         tags: Any = None,
         requested_by: str | None = None,
         start: bool = True,
+        vocabulary: str | None = None,
         request_id: str | None = None,
         conn: CallersConnection | None = None,
     ) -> UUID:
@@ -313,6 +314,7 @@ class Client:
             tags: a JSON object to find the task by.
             requested_by: who asked.
             start: False leaves the task in its first state.
+            vocabulary: by whose names of states and events it runs; None: the template's.
             conn: the caller's transaction: the task exists if and when that commits.
 
         Returns:
@@ -330,6 +332,7 @@ class Client:
                 "context": dumps({} if context is None else context, "context"),
                 "namespace": namespace,
                 "version": version,
+                "vocabulary": vocabulary,
                 "idempotency_key": idempotency_key,
                 "correlation_id": as_uuid(correlation_id, "correlation_id"),
                 "priority": priority,
@@ -397,13 +400,13 @@ class Client:
 
     def _task_by_hand(
         self,
-        statement: sql.Statement[str],
+        statement: sql.Statement[T],
         task_uuid: UUID | str,
         reason: str,
         requested_by: str,
         request_id: str | None,
         conn: CallersConnection | None,
-    ) -> str:
+    ) -> T:
         return self._one(
             statement,
             {
@@ -462,6 +465,25 @@ class Client:
     ) -> str:
         """Let a failed task begin anew; returns the new state."""
         return self._task_by_hand(sql.RESET_TASK, task_uuid, reason, requested_by, request_id, conn)
+
+    def resume_task(
+        self,
+        task_uuid: UUID | str,
+        reason: str,
+        requested_by: str,
+        *,
+        request_id: str | None = None,
+        conn: CallersConnection | None = None,
+    ) -> UUID:
+        """Go on where a task ended without success, cancelled for example; returns the new task (seed 002).
+
+        The new task runs the unfinished steps only. They read the results of the finished ones, and get the
+        checkpoints that were saved.
+
+        Raises:
+            InvalidTransition: the task is under way or ended well, or was resumed already.
+        """
+        return self._task_by_hand(sql.RESUME_TASK, task_uuid, reason, requested_by, request_id, conn)
 
     def transition_task(
         self,
@@ -978,7 +1000,29 @@ class Client:
             conn,
         )
 
-    # ---------------------------------------------------------------------------------------------------- breakers
+    # ------------------------------------------------------------------------------------------- tools, breakers
+
+    def configure_tool(
+        self,
+        tool: str,
+        timeout: float | dt.timedelta | None,
+        *,
+        request_id: str | None = None,
+        conn: CallersConnection | None = None,
+    ) -> None:
+        """Say how long one attempt of a step with this tool may take where the step does not say it (seed 002).
+
+        Args:
+            tool: what steps name as their tool; their handler where they name none.
+            timeout: seconds; None takes the default of 300 s. Holds for tasks created from now on.
+            request_id: makes the call safe to repeat.
+            conn: the caller's transaction.
+
+        Raises:
+            InvalidDefinition: a timeout that is not longer than nothing.
+        """
+        seconds = None if timeout is None else as_seconds(timeout, "timeout")
+        self._one(sql.CONFIGURE_TOOL, {"tool": tool, "timeout": seconds, "request_id": request_id}, conn)
 
     def configure_breaker(
         self,

@@ -298,6 +298,7 @@ class AsyncClient:
         tags: Any = None,
         requested_by: str | None = None,
         start: bool = True,
+        vocabulary: str | None = None,
         request_id: str | None = None,
         conn: AsyncCallersConnection | None = None,
     ) -> UUID:
@@ -315,6 +316,7 @@ class AsyncClient:
             tags: a JSON object to find the task by.
             requested_by: who asked.
             start: False leaves the task in its first state.
+            vocabulary: by whose names of states and events it runs; None: the template's.
             conn: the caller's transaction: the task exists if and when that commits.
 
         Returns:
@@ -332,6 +334,7 @@ class AsyncClient:
                 "context": dumps({} if context is None else context, "context"),
                 "namespace": namespace,
                 "version": version,
+                "vocabulary": vocabulary,
                 "idempotency_key": idempotency_key,
                 "correlation_id": as_uuid(correlation_id, "correlation_id"),
                 "priority": priority,
@@ -399,13 +402,13 @@ class AsyncClient:
 
     async def _task_by_hand(
         self,
-        statement: sql.Statement[str],
+        statement: sql.Statement[T],
         task_uuid: UUID | str,
         reason: str,
         requested_by: str,
         request_id: str | None,
         conn: AsyncCallersConnection | None,
-    ) -> str:
+    ) -> T:
         return await self._one(
             statement,
             {
@@ -464,6 +467,25 @@ class AsyncClient:
     ) -> str:
         """Let a failed task begin anew; returns the new state."""
         return await self._task_by_hand(sql.RESET_TASK, task_uuid, reason, requested_by, request_id, conn)
+
+    async def resume_task(
+        self,
+        task_uuid: UUID | str,
+        reason: str,
+        requested_by: str,
+        *,
+        request_id: str | None = None,
+        conn: AsyncCallersConnection | None = None,
+    ) -> UUID:
+        """Go on where a task ended without success, cancelled for example; returns the new task (seed 002).
+
+        The new task runs the unfinished steps only. They read the results of the finished ones, and get the
+        checkpoints that were saved.
+
+        Raises:
+            InvalidTransition: the task is under way or ended well, or was resumed already.
+        """
+        return await self._task_by_hand(sql.RESUME_TASK, task_uuid, reason, requested_by, request_id, conn)
 
     async def transition_task(
         self,
@@ -980,7 +1002,29 @@ class AsyncClient:
             conn,
         )
 
-    # ---------------------------------------------------------------------------------------------------- breakers
+    # ------------------------------------------------------------------------------------------- tools, breakers
+
+    async def configure_tool(
+        self,
+        tool: str,
+        timeout: float | dt.timedelta | None,
+        *,
+        request_id: str | None = None,
+        conn: AsyncCallersConnection | None = None,
+    ) -> None:
+        """Say how long one attempt of a step with this tool may take where the step does not say it (seed 002).
+
+        Args:
+            tool: what steps name as their tool; their handler where they name none.
+            timeout: seconds; None takes the default of 300 s. Holds for tasks created from now on.
+            request_id: makes the call safe to repeat.
+            conn: the caller's transaction.
+
+        Raises:
+            InvalidDefinition: a timeout that is not longer than nothing.
+        """
+        seconds = None if timeout is None else as_seconds(timeout, "timeout")
+        await self._one(sql.CONFIGURE_TOOL, {"tool": tool, "timeout": seconds, "request_id": request_id}, conn)
 
     async def configure_breaker(
         self,

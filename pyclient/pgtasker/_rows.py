@@ -60,7 +60,10 @@ class TaskOverview:
 
 @dataclass(frozen=True, slots=True)
 class StepOverview:
-    """One step as view ``tasker.step_overview`` shows it; ``result`` and ``last_error`` are decoded JSON."""
+    """One step as view ``tasker.step_overview`` shows it; ``result`` and ``last_error`` are decoded JSON.
+
+    ``left_out``: its condition did not hold, or that of a step it depends on (seed 002: SKIPPED).
+    """
 
     workflow_step_uuid: UUID
     task_uuid: UUID
@@ -82,6 +85,7 @@ class StepOverview:
     last_error: Any
     created_at: dt.datetime
     state_since: dt.datetime
+    left_out: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,7 +111,11 @@ _TASK_OPTIONS = {
 }
 _BY_HAND = {"reason": "text", "requested_by": "text", **_REQUEST}
 
-CREATE_TASK = _scalar("create_task", UUID, {"name": "text", "context": "jsonb", "version": "text", **_TASK_OPTIONS})
+CREATE_TASK = _scalar(
+    "create_task",
+    UUID,
+    {"name": "text", "context": "jsonb", "version": "text", "vocabulary": "text", **_TASK_OPTIONS},
+)
 CREATE_TASK_ONCE = dataclasses.replace(CREATE_TASK, repeatable=True)
 CREATE_TASKS = _scalar("create_tasks", UUID, {"requests": "jsonb"})
 CREATE_TASK_FROM_GRAPH = _scalar(
@@ -123,6 +127,7 @@ CANCEL_TASK = _scalar("cancel_task", str, {"task_uuid": "uuid", **_BY_HAND})
 GIVE_UP_TASK = _scalar("give_up_task", str, {"task_uuid": "uuid", **_BY_HAND})
 RESOLVE_TASK = _scalar("resolve_task", str, {"task_uuid": "uuid", **_BY_HAND})
 RESET_TASK = _scalar("reset_task", str, {"task_uuid": "uuid", **_BY_HAND})
+RESUME_TASK = _scalar("resume_task", UUID, {"task_uuid": "uuid", **_BY_HAND})
 TRANSITION_TASK = _scalar(
     "transition_task",
     str,
@@ -215,8 +220,11 @@ PROCESSOR_HEARTBEAT = _scalar(
     "processor_heartbeat", dt.datetime, {"processor_uuid": "uuid", "lease": "interval"}, repeatable=True
 )
 
-# -------------------------------------------------------------------------------------------------------- breakers
+# ----------------------------------------------------------------------------------------------- tools, breakers
 
+CONFIGURE_TOOL: Statement[str] = _scalar(
+    "configure_tool", str, {"tool": "text", "timeout": "interval", **_REQUEST}, repeatable=True
+)
 CONFIGURE_BREAKER = _scalar(
     "configure_breaker",
     str,

@@ -31,7 +31,7 @@ grant execute on function
 -- clients create
 grant execute on function
     tasker.register_template(jsonb, text), tasker.ensure_namespace(text, text), tasker.create_tasks(jsonb),
-    tasker.create_task(text, jsonb, text, text, text, uuid, int, uuid, jsonb, text, boolean, text),
+    tasker.create_task(text, jsonb, text, text, text, uuid, int, uuid, jsonb, text, boolean, text, text),
     tasker.create_task_from_graph(jsonb, jsonb, text, text, uuid, int, uuid, jsonb, text, boolean, text),
     tasker.cancel_task(uuid, text, text, text)
   to tasker_client, tasker_operator;
@@ -55,6 +55,7 @@ grant select (workflow_step_uuid, lifecycle, worker_uuid, claim_uuid) on tasker.
 -- operators recover
 grant execute on function
     tasker.give_up_task(uuid, text, text, text), tasker.resolve_task(uuid, text, text, text), tasker.reset_task(uuid, text, text, text),
+    tasker.resume_task(uuid, text, text, text), tasker.configure_tool(text, interval, text),
     tasker.cancel_step(uuid, text, text, text), tasker.skip_step(uuid, text, text, text), tasker.retry_step(uuid, text, text, text),
     tasker.reset_step(uuid, text, text, text), tasker.resolve_step(uuid, text, text, jsonb, text), tasker.transition_step(uuid, text, jsonb, text),
     tasker.start_worker(uuid, text, text, text), tasker.pause_worker(uuid, text, text, text), tasker.resume_worker(uuid, text, text, text), tasker.terminate_worker(uuid, text, text, text),
@@ -63,7 +64,7 @@ grant execute on function
     tasker.set_namespace_notifications(text, text)
   to tasker_operator;
 grant select on tasker.workers, tasker.worker_transitions, tasker.circuit_breakers, tasker.circuit_breaker_transitions,
-                tasker.processors, tasker.step_claims, tasker.capability_queues, tasker.timers, tasker.rejected_transitions,
+                tasker.processors, tasker.step_claims, tasker.capability_queues, tasker.timers, tasker.rejected_transitions, tasker.tools,
                 tasker.schema_info
   to tasker_operator, tasker_monitor;
 -- contents: partial results, stored answers

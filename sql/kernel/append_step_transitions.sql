@@ -61,14 +61,14 @@ begin
                  sum((m.counts_as = 'satisfied')::int     - (m.counted_as = 'satisfied')::int)     as satisfied,
                  sum((m.counts_as = 'failed')::int        - (m.counted_as = 'failed')::int)        as failed,
                  sum(case when m.on_failure = 'stop' then m.fails::int - m.failed::int else 0 end)  as failed_critical
-            from (select m.task_uuid, s.on_failure, tasker.counts_as(o.counts_as, s.on_failure) as counted_as,
-                         tasker.counts_as(n.counts_as, s.on_failure) as counts_as,
+            from (select m.task_uuid, s.on_failure, tasker.counts_as(o.counts_as, s.on_failure, s.left_out) as counted_as,
+                         tasker.counts_as(n.counts_as, s.on_failure, s.left_out) as counts_as,
                          -- one that somebody cancelled or skipped has not failed
                          o.phase = 'failed' as failed, n.phase = 'failed' as fails
                     from unnest(p_moves) m
                     join tasker.lifecycle_states o on o.lifecycle = m.lifecycle and o.state = m.from_state
                     join tasker.lifecycle_states n on n.lifecycle = m.lifecycle and n.state = m.to_state
-                   cross join lateral (select s.on_failure from tasker.workflow_steps s
+                   cross join lateral (select s.on_failure, s.left_out from tasker.workflow_steps s
                                         where s.workflow_step_uuid = m.workflow_step_uuid limit 1) s
                    where o.counts_as <> n.counts_as or (o.phase = 'failed') <> (n.phase = 'failed')) m
            group by m.task_uuid) d

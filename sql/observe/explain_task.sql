@@ -54,7 +54,7 @@ begin
                       when o.phase in ('reported_success', 'reported_failure') then 'select tasker.orchestrate()' end as call
             from tasker.step_overview o
            where o.task_uuid = p_task_uuid
-             and not (o.is_terminal and o.phase in ('succeeded', 'resolved'))
+             and not (o.is_terminal and (o.phase in ('succeeded', 'resolved') or o.left_out))
            order by 4, o.ordinal
            limit 50) w;
 

@@ -45,14 +45,14 @@ as $$
       union all
       select t.*
         from tasker.workflow_step_transitions e
-       cross join lateral (select s.name, s.on_failure from tasker.workflow_steps s
+       cross join lateral (select s.name, s.on_failure, s.left_out from tasker.workflow_steps s
                             where s.workflow_step_uuid = e.workflow_step_uuid limit 1) s
        cross join lateral (
          select 'task_state_transition', l.workflow_step_uuid::text, l.lifecycle, l.from_state, l.event, l.to_state,
                 l.sort_key, l.metadata, l.created_at, r.severity, lag(l.created_at) over log,
                 count(*) filter (where n.phase in ('waiting_retry', 'trial')) over log,
                 jsonb_build_object('namespace', l.namespace, 'task_id', l.task_uuid, 'name', s.name)
-                || case when s.on_failure = 'continue' then '{"optional": true}' else '{}' end::jsonb
+                || case when s.on_failure = 'continue' or s.left_out then '{"optional": true}' else '{}' end::jsonb
            from tasker.workflow_step_transitions l
            join tasker.lifecycle_states n on n.lifecycle = l.lifecycle and n.state = l.to_state
            left join tasker.lifecycle_transitions r

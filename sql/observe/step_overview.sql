@@ -5,7 +5,7 @@ select s.workflow_step_uuid, s.task_uuid, s.namespace, s.name, s.handler, c.to_s
        case when x.phase = 'waiting_retry' then (c.metadata ->> 'next_retry_at')::timestamptz end as next_retry_at,
        case when x.satisfies_dependencies then r.metadata -> 'result' end as result,
        case when not x.satisfies_dependencies then r.metadata -> 'error' end as last_error,
-       s.created_at, c.created_at as state_since, s.ordinal
+       s.created_at, c.created_at as state_since, s.ordinal, s.left_out
   from tasker.workflow_steps s
   join tasker.workflow_step_transitions c on c.workflow_step_uuid = s.workflow_step_uuid and c.most_recent
   join tasker.lifecycle_states x on x.lifecycle = c.lifecycle and x.state = c.to_state
@@ -33,3 +33,4 @@ comment on column tasker.step_overview.last_error is 'Its latest error, unless i
 comment on column tasker.step_overview.created_at is 'Created.';
 comment on column tasker.step_overview.state_since is 'When it entered its state.';
 comment on column tasker.step_overview.ordinal is 'Position in the workflow.';
+comment on column tasker.step_overview.left_out is 'Its condition did not hold, or that of a step it depends on: it holds nobody up.';

@@ -13,7 +13,7 @@ set search_path = pg_catalog, pg_temp
 as $$
   with steps as materialized (
     select s.*, c.to_state, c.sort_key, c.metadata, x.phase, x.is_terminal,
-           tasker.counts_as(x.counts_as, s.on_failure) as counts_as,
+           tasker.counts_as(x.counts_as, s.on_failure, s.left_out) as counts_as,
            -- it stands in its queue, or waits in a timer to be put there again
            x.phase in ('queued', 'trial') or (x.phase = 'pending' and s.handed_out_at is not null) as is_queued,
            (select t.completed_at is not null from tasker.tasks t where t.task_uuid = s.task_uuid) as task_ended,

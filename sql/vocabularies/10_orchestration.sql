@@ -31,6 +31,7 @@ select tasker.define_vocabulary($vocabulary$
    "transitions": [
     {"from": "planned", "event": "all_tasks_created", "to": "ready", "fired_by": "automatic", "operation": "advance", "description": "Every task was created with it"},
     {"from": "ready", "event": "first_task_started", "to": "executing", "fired_by": "operation", "operation": "first_start", "description": "A worker took its first task"},
+    {"from": "ready", "event": "all_tasks_completed", "to": "validating", "fired_by": "automatic", "operation": "advance", "guard": "all_steps_satisfied", "is_addition": true, "description": "Nothing of it had to run: it is empty, or every task was left out"},
     {"from": "executing", "event": "critical_task_failed", "to": "failed", "fired_by": "automatic", "operation": "advance", "guard": "critical_step_failed", "severity": "critical", "description": "A critical task failed"},
     {"from": "executing", "event": "all_tasks_completed", "to": "validating", "fired_by": "automatic", "operation": "advance", "guard": "all_steps_satisfied", "description": "Every task is completed"},
     {"from": "validating", "event": "validation_passed", "to": "completed", "fired_by": "automatic", "operation": "advance", "guard": "all_steps_satisfied", "description": "Final validation: every task is completed and validated"},

@@ -5,6 +5,7 @@ as $$
 declare
   v_satisfied uuid[] := tasker.satisfied_by(p_moves);
 begin
+  perform tasker.tell_taken_away(array(select m.workflow_step_uuid from unnest(p_moves) m));
   perform tasker.release_claims(array(select m.workflow_step_uuid from unnest(p_moves) m));
   perform tasker.withhold_dependents(tasker.satisfied_by(p_moves, false));
   v_satisfied := v_satisfied || tasker.satisfied_by(tasker.skip_dependents(p_moves));

@@ -21,10 +21,7 @@ begin
   v_moves := array(select m from tasker.step_moves(v_steps, 'cancel_step', p_metadata) m);
   perform tasker.append_step_transitions(v_moves);
   perform tasker.release_dependents(tasker.satisfied_by(v_moves));  -- optional ones hold nobody up
-  perform tasker.notify_chunked('tasker_worker_state', array_agg(
-            jsonb_build_object('kind', 'step_taken_away', 'worker_uuid', s.worker_uuid, 'uuid', s.workflow_step_uuid)))
-     from unnest(v_steps) as ended(workflow_step_uuid)
-     join tasker.workflow_steps s on s.workflow_step_uuid = ended.workflow_step_uuid and s.claim_uuid is not null;
+  perform tasker.tell_taken_away(v_steps);
   -- where a lifecycle has no cancelled state (seed 001) they stay as they are, but nobody holds them any more
   perform tasker.release_claims(v_steps);
   return cardinality(v_moves);

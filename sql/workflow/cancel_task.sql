@@ -29,7 +29,6 @@ begin
     )
     select f.task_uuid from family f));
   v_state := tasker.command_task(p_task_uuid, 'cancel_task', p_reason, p_requested_by);
-  perform tasker.cancel_open_steps(p_task_uuid, jsonb_build_object('reason', p_reason, 'requested_by', p_requested_by, 'manual', true));
   for v_child in
     select t.task_uuid from tasker.tasks t
       join tasker.task_transitions c on c.task_uuid = t.task_uuid and c.most_recent

@@ -39,7 +39,7 @@ begin
   v_steps := array(select m.workflow_step_uuid from unnest(v_moves) m);
 
   update tasker.workflow_steps s
-     set claim_uuid = v_claim, worker_uuid = p_worker_uuid, handed_out_at = null, attempts = s.attempts + 1, last_attempted_at = v_now,
+     set claim_uuid = v_claim, worker_uuid = p_worker_uuid, handed_out_at = null, left_out = false, attempts = s.attempts + 1, last_attempted_at = v_now,
          max_attempts = greatest(s.max_attempts, s.attempts + 1)  -- whoever sent it back to work wants one more attempt
    where s.workflow_step_uuid = any (v_steps);
   insert into tasker.step_claims (claim_uuid, worker_uuid, namespace, step_uuids, open_steps, claimed_at, lease_expires_at, first_timeout_at)
@@ -54,19 +54,14 @@ begin
   return query
   select s.workflow_step_uuid, s.task_uuid, s.namespace, t.name, s.name, s.handler, s.attempts, s.max_attempts, v_claim,
          v_now + p_lease, s.timeout, s.arguments, t.context,
-         coalesce((select jsonb_object_agg(d.name, coalesce(r.metadata -> 'result', 'null'))
-                     from tasker.workflow_step_edges e
-                    cross join lateral (select d.name, d.result_transition_uuid from tasker.workflow_steps d
-                                         where d.workflow_step_uuid = e.from_step_uuid limit 1) d
-                     left join lateral (select r.metadata from tasker.workflow_step_transitions r
-                                         where r.workflow_step_transition_uuid = d.result_transition_uuid limit 1) r on true
-                    where e.to_step_uuid = s.workflow_step_uuid), '{}'),
+         i.inputs,
          t.correlation_id, coalesce(s.tool, s.handler), s.acceptance,
          (select k.checkpoint from tasker.step_checkpoints k where k.workflow_step_uuid = s.workflow_step_uuid)
     from unnest(v_steps) with ordinality as claimed(workflow_step_uuid, position)
    cross join lateral (select * from tasker.workflow_steps s
                         where s.workflow_step_uuid = claimed.workflow_step_uuid limit 1) s
    cross join lateral (select * from tasker.tasks t where t.task_uuid = s.task_uuid limit 1) t
+   cross join lateral tasker.step_inputs(s.workflow_step_uuid) i
    order by claimed.position;
 end
 $$;

@@ -23,9 +23,9 @@ begin
   if not found then
     perform tasker.refuse_transition('task', p_task_uuid, v_current.lifecycle, v_current.to_state, p_operation);
   end if;
-  perform tasker.append_task_event(
-    p_task_uuid, v_rule.event, v_rule.to_state, null,
-    p_metadata || jsonb_build_object('reason', p_reason, 'requested_by', p_requested_by, 'manual', true));
+  p_metadata := p_metadata || jsonb_build_object('reason', p_reason, 'requested_by', p_requested_by, 'manual', true);
+  perform tasker.append_task_event(p_task_uuid, v_rule.event, v_rule.to_state, null, p_metadata);
+  perform tasker.end_open_steps(p_task_uuid, v_rule.lifecycle, v_rule.to_state, p_metadata);
   return v_rule.to_state;
 end
 $$;

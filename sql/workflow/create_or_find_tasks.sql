@@ -12,6 +12,8 @@ declare
   v_answer  uuid[];
   v_other   record;
   v_parent  uuid;
+  -- a first step with a condition is judged once its task stands
+  v_judged  uuid[] := array(select distinct s.named_task_uuid from unnest(p_steps) s where s.condition is not null and s.depends_on = '{}');
 begin
   select t.parent_task_uuid into v_parent
     from unnest(p_tasks) t
@@ -37,10 +39,12 @@ begin
              join unnest(p_steps) s on s.named_task_uuid = p.plan_uuid
             where s.requires <> '{}'
             order by 1, 2) q;  -- one order for all sessions
-  v_created := tasker.insert_tasks(p_tasks, p_plans, p_steps, p_start);
+  v_created := tasker.insert_tasks(p_tasks, p_plans, p_steps,
+                                   array(select p.start and p.plan_uuid <> all (v_judged)
+                                           from unnest(p_plans, p_start) with ordinality as p(plan_uuid, start, position) order by p.position));
   -- jobs look for their workers at once
   perform tasker.drive_tasks(array(select t.task_uuid from unnest(p_tasks) with ordinality as t
-                                    where t.worker_count is not null and p_start[t.ordinality] and t.task_uuid = any (v_created)));
+                                    where (t.worker_count is not null or p_plans[t.ordinality] = any (v_judged)) and p_start[t.ordinality] and t.task_uuid = any (v_created)));
   if cardinality(v_created) = cardinality(p_tasks) then
     return array(select t.task_uuid from unnest(p_tasks) with ordinality as t order by t.ordinality);
   end if;

@@ -52,7 +52,8 @@ begin
   return tasker.end_request(p_request_id, (tasker.create_or_find_tasks(
     array[v_task], array[v_plan],
     array(select (null, s.named_task_uuid, s.name, s.handler, s.ordinal, s.depends_on, s.arguments, s.retryable, s.max_attempts,
-                  s.base_delay, s.max_delay, s.jitter, s.timeout, s.tool, s.requires, s.acceptance, s.on_failure)::tasker.named_steps
+                  s.base_delay, s.max_delay, s.jitter, s.timeout, s.tool, s.requires, s.acceptance, s.on_failure,
+                  s.condition, s.skips_dependents)::tasker.named_steps
             from tasker.template_steps(p_graph, v_plan) s),
     array[coalesce(p_start, true)]))[1]::text)::uuid;
 end

@@ -28,6 +28,11 @@ begin
                       when coalesce(jsonb_typeof(r.request -> 'start'), 'null') not in ('boolean', 'null') then 'start must be true or false'
                       when r.request ->> 'correlation_id' !~ c_uuid then 'correlation_id must be a uuid'
                       when r.request ->> 'parent_task_uuid' !~ c_uuid then 'parent_task_uuid must be a uuid'
+                      when r.request ->> 'vocabulary' is not null
+                           and not exists (select from tasker.vocabularies v
+                                            where v.vocabulary = r.request ->> 'vocabulary'
+                                              and v.task_lifecycle is not null and v.step_lifecycle is not null)
+                        then format('there is no vocabulary %L with tasks and steps', r.request ->> 'vocabulary')
                       when length(r.request ->> 'idempotency_key') not between 1 and 255 then 'idempotency_key has 1 to 255 characters'
                  end as message
             from jsonb_array_elements(p_requests) with ordinality as r(request, position)) p
@@ -40,7 +45,8 @@ begin
 
   with requests as materialized (
     select r.position, r.request, coalesce(r.request ->> 'namespace', 'default') as namespace, r.request ->> 'name' as name,
-           r.request ->> 'version' as version
+           r.request ->> 'version' as version,
+           r.request ->> 'vocabulary' as vocabulary
       from jsonb_array_elements(p_requests) with ordinality as r(request, position)
   ), templates as materialized (
     select a.namespace, a.name, a.version, t.named_task_uuid, t.version as found_version, t.vocabulary,
@@ -58,20 +64,22 @@ begin
   )
   select (select jsonb_agg(jsonb_build_object('namespace', t.namespace, 'name', t.name, 'version', t.version))
             from templates t where t.named_task_uuid is null),
-         (select array_agg((tasker.uuid_generate_v7(), r.namespace, t.named_task_uuid, r.name, t.found_version, t.vocabulary, null,
+         (select array_agg((tasker.uuid_generate_v7(), r.namespace, t.named_task_uuid, r.name, t.found_version,
+                            coalesce(r.vocabulary, t.vocabulary), null,
                             (r.request ->> 'parent_task_uuid')::uuid,
                             coalesce((r.request ->> 'correlation_id')::uuid, tasker.uuid_generate_v7()),
                             r.request ->> 'idempotency_key',
                             -- who asks and under which trace is no part of the request; a default is the same, spelled out or not
-                            encode(sha256(convert_to(jsonb_build_array(
+                            encode(sha256(convert_to((jsonb_build_array(
                               r.name, r.version, coalesce(nullif(r.request -> 'context', 'null'), '{}'),
                               coalesce(nullif(r.request -> 'tags', 'null'), '{}'), coalesce((r.request ->> 'priority')::int, 0),
-                              r.request ->> 'parent_task_uuid', coalesce((r.request ->> 'start')::boolean, true))::text, 'UTF8')), 'hex'),
+                              r.request ->> 'parent_task_uuid', coalesce((r.request ->> 'start')::boolean, true))
+                              || case when r.vocabulary is null then '[]' else jsonb_build_array(r.vocabulary) end)::text, 'UTF8')), 'hex'),
                             coalesce((r.request ->> 'priority')::int, 0), r.request ->> 'requested_by',
                             coalesce(nullif(r.request -> 'context', 'null'), '{}'), coalesce(nullif(r.request -> 'tags', 'null'), '{}'),
                             0, 0, 0, 0, 0, 0, null, null, null, t.timeout, 0, 0, t.max_retries, t.worker_count,
                             coalesce((select k.depth + 1 from tasker.tasks k
-                                       where k.task_uuid = (r.request ->> 'parent_task_uuid')::uuid), 0))::tasker.tasks order by r.position)
+                                       where k.task_uuid = (r.request ->> 'parent_task_uuid')::uuid), 0), null)::tasker.tasks order by r.position)
             from requests r
             join templates t on t.namespace = r.namespace and t.name = r.name and t.version is not distinct from r.version),
          (select array_agg(t.named_task_uuid order by r.position)
@@ -86,9 +94,20 @@ begin
                       coalesce(' version ' || (v_problems -> 0 ->> 'version'), '')),
       jsonb_build_object('missing', v_problems), 'Register it with register_template, or see them in tasker.named_tasks.');
   end if;
+  select jsonb_build_object('vocabulary', t.vocabulary, 'step', s.name)
+    into v_problems
+    from unnest(v_tasks) t
+    join unnest(v_steps) s on s.named_task_uuid = t.named_task_uuid and s.condition is not null
+   where not tasker.can_leave_out(t.vocabulary)
+   limit 1;
+  if found then
+    perform tasker.raise_error('TK400', format('vocabulary %s has no state for a step that is left out, and step %s has a condition',
+                                               v_problems ->> 'vocabulary', v_problems ->> 'step'), v_problems,
+                               'Take another vocabulary, or a template without conditions.');
+  end if;
   return query select u from unnest(tasker.create_or_find_tasks(v_tasks, v_plans, coalesce(v_steps, '{}'), v_start)) with ordinality as c(u, position)
                 order by c.position;
 end
 $$;
 comment on function tasker.create_tasks(jsonb) is
-  'Creates many tasks in one call: [{"name", "context", "namespace", "version", "idempotency_key", "correlation_id", "priority", "parent_task_uuid", "tags", "requested_by", "start"}]. All or none; their keys in the same order.';
+  'Creates many tasks in one call: [{"name", "context", "namespace", "version", "idempotency_key", "correlation_id", "priority", "parent_task_uuid", "tags", "requested_by", "start", "vocabulary"}]. All or none; their keys in the same order.';

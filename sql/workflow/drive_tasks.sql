@@ -29,17 +29,18 @@ begin
   if v_ready is null then
     v_ready := tasker.ready_steps_of(p_task_uuids);
   end if;
+  v_ready := tasker.leave_out_steps(v_ready);
   v_enqueue := array(select m from tasker.hand_outs(v_ready) m);
   if p_ready_steps is not null then
     -- A task that would come to rest with nothing under way is looked at whole: after a move by hand steps may be ready of which
     -- the caller knows nothing.
-    v_ready := tasker.ready_steps_of(array(
+    v_ready := tasker.leave_out_steps(tasker.ready_steps_of(array(
       select asked.task_uuid
         from unnest(p_task_uuids) as asked(task_uuid)
        cross join lateral (select from tasker.tasks t
                             where t.task_uuid = asked.task_uuid and t.pending_steps > 0 and t.in_flight_steps = 0
                               and t.waiting_retry_steps = 0 limit 1) idle
-       where asked.task_uuid not in (select m.task_uuid from unnest(v_enqueue) m)));
+       where asked.task_uuid not in (select m.task_uuid from unnest(v_enqueue) m))));
     if cardinality(v_ready) > 0 then
       v_enqueue := v_enqueue || array(select m from tasker.hand_outs(v_ready) m);
     end if;

@@ -16,7 +16,7 @@ declare
 begin
   -- What becomes of each plan is the same for all its tasks: the path from the initial state, and whether roots are queued.
   with plans as materialized (
-    select x.plan_uuid, x.total, x.roots, v.task_lifecycle, v.step_lifecycle, tl.initial_state as task_initial,
+    select x.plan_uuid, x.vocabulary, x.total, x.roots, v.task_lifecycle, v.step_lifecycle, tl.initial_state as task_initial,
            sl.initial_state as step_initial, x.start, x.queue_missing, x.needs_workers, tl.has_enqueuing_phase, sl.queues_by_state
       from (select t.plan_uuid, t.vocabulary, t.start, t.needs_workers,
                    to_regclass('pgmq.' || quote_ident('q_' || n.queue_name)) is null as queue_missing,
@@ -31,7 +31,7 @@ begin
       join tasker.lifecycles tl on tl.lifecycle = v.task_lifecycle
       join tasker.lifecycles sl on sl.lifecycle = v.step_lifecycle
   ), paths as materialized (
-    select p.plan_uuid, p.start, h.*
+    select p.plan_uuid, p.vocabulary, p.start, h.*
       from plans p
      cross join lateral tasker.task_path(
         p.task_lifecycle, p.task_initial,
@@ -39,57 +39,59 @@ begin
             not p.needs_workers)::tasker.task_facts) h
      where p.start
   ), outlooks as materialized (
-    select p.plan_uuid, p.start, p.total, p.roots, p.task_lifecycle, p.step_lifecycle, p.task_initial, p.step_initial,
+    select p.plan_uuid, p.vocabulary, p.start, p.total, p.roots, p.task_lifecycle, p.step_lifecycle, p.task_initial, p.step_initial,
            coalesce((bool_or(h.phase = 'enqueuing')
                      or (not p.has_enqueuing_phase and (array_agg(h.phase order by h.hop desc))[1] in ('starting', 'running')))
                     and not p.queue_missing, false) as enqueues,
            coalesce(max(h.hop), 0) as hops,
            coalesce(bool_or(h.terminal), false) as finishes, p.queues_by_state
-      from plans p left join paths h on h.plan_uuid = p.plan_uuid and h.start = p.start
-     group by p.plan_uuid, p.start, p.total, p.roots, p.task_lifecycle, p.step_lifecycle, p.task_initial, p.step_initial, p.queue_missing,
+      from plans p left join paths h using (plan_uuid, vocabulary, start)
+     group by p.plan_uuid, p.vocabulary, p.start, p.total, p.roots, p.task_lifecycle, p.step_lifecycle, p.task_initial, p.step_initial, p.queue_missing,
              p.has_enqueuing_phase, p.queues_by_state
   ), new_tasks as (
     insert into tasker.tasks
       (task_uuid, namespace, named_task_uuid, name, version, vocabulary, lifecycle, parent_task_uuid, correlation_id,
        idempotency_key, request_hash, priority, requested_by, context, tags, total_steps, pending_steps, in_flight_steps,
-       timeout, max_retries, worker_count, depth, created_at, started_at, completed_at)
+       timeout, max_retries, worker_count, depth, resumes_task_uuid, created_at, started_at, completed_at)
     select t.task_uuid, t.namespace, t.named_task_uuid, t.name, t.version, t.vocabulary, o.task_lifecycle, t.parent_task_uuid,
            t.correlation_id, t.idempotency_key, t.request_hash, t.priority, t.requested_by, t.context, t.tags, o.total,
            o.total - case when o.enqueues and o.queues_by_state then o.roots else 0 end,
            case when o.enqueues and o.queues_by_state then o.roots else 0 end,
-           t.timeout, t.max_retries, t.worker_count, t.depth, clock.at, case when o.hops > 0 then clock.at end, case when o.finishes then clock.at end
+           t.timeout, t.max_retries, t.worker_count, t.depth, t.resumes_task_uuid, clock.at, case when o.hops > 0 then clock.at end, case when o.finishes then clock.at end
       from unnest(p_tasks) with ordinality as t
       join unnest(p_plans, p_start) with ordinality as p(plan_uuid, start, position) on p.position = t.ordinality
-      join outlooks o on o.plan_uuid = p.plan_uuid and o.start = p.start
+      join outlooks o on o.plan_uuid = p.plan_uuid and o.vocabulary = t.vocabulary and o.start = p.start
      cross join (select clock_timestamp() as at) clock
      order by t.namespace, t.idempotency_key, t.ordinality  -- two calls that share keys wait for each other in one order
         on conflict (namespace, idempotency_key) where idempotency_key is not null do nothing
-    returning task_uuid, namespace, requested_by, timeout, completed_at
+    returning task_uuid, namespace, requested_by, resumes_task_uuid, timeout, completed_at
   ), time_limits as (
     insert into tasker.timers (due_at, kind, task_uuid, namespace, sort_key)
     select tasker.clock() + n.timeout, 'task_timeout', n.task_uuid, n.namespace, 0
       from new_tasks n where n.timeout is not null and n.completed_at is null
   ), planned as materialized (
-    select n.task_uuid, n.namespace, n.requested_by, p.plan_uuid, p.start
+    select n.task_uuid, n.namespace, n.requested_by, n.resumes_task_uuid, p.plan_uuid, t.vocabulary, p.start
       from new_tasks n
       join unnest(p_tasks) with ordinality as t on t.task_uuid = n.task_uuid
       join unnest(p_plans, p_start) with ordinality as p(plan_uuid, start, position) on p.position = t.ordinality
   ), steps_to_be as materialized (
     select tasker.uuid_generate_v7() as step_uuid, n.task_uuid, n.namespace, o.step_lifecycle, o.step_initial, o.enqueues, o.queues_by_state,
            s.named_step_uuid, s.name, s.handler, s.ordinal, s.depends_on, s.arguments, s.retryable, s.max_attempts,
-           s.base_delay, s.max_delay, s.jitter, s.timeout, s.tool, s.requires, s.acceptance, s.on_failure
+           s.base_delay, s.max_delay, s.jitter, coalesce(s.timeout, tool.timeout, interval '300 seconds') as timeout, s.tool, s.requires,
+           s.acceptance, s.on_failure, s.condition, s.skips_dependents
       from planned n
-      join outlooks o on o.plan_uuid = n.plan_uuid and o.start = n.start
+      join outlooks o using (plan_uuid, vocabulary, start)
       join unnest(p_steps) s on s.named_task_uuid = n.plan_uuid
+      left join tasker.tools tool on tool.tool = coalesce(s.tool, s.handler)
      order by n.task_uuid, s.ordinal
   ), new_steps as (
     insert into tasker.workflow_steps
       (workflow_step_uuid, task_uuid, namespace, named_step_uuid, name, handler, lifecycle, ordinal, unmet_dependencies,
        max_attempts, retryable, base_delay, max_delay, jitter, timeout, arguments, tool, requires, acceptance, on_failure,
-       handed_out_at)
+       condition, skips_dependents, handed_out_at)
     select s.step_uuid, s.task_uuid, s.namespace, s.named_step_uuid, s.name, s.handler, s.step_lifecycle, s.ordinal,
            cardinality(s.depends_on), s.max_attempts, s.retryable, s.base_delay, s.max_delay, s.jitter, s.timeout, s.arguments,
-           s.tool, s.requires, s.acceptance, s.on_failure,
+           s.tool, s.requires, s.acceptance, s.on_failure, s.condition, s.skips_dependents,
            case when s.enqueues and not s.queues_by_state and s.depends_on = '{}' then tasker.clock() end
       from steps_to_be s
   ), dependencies as materialized (  -- first, or every step of a task would be joined with every other one
@@ -107,14 +109,14 @@ begin
                             null, m.metadata)::tasker.task_move order by m.task_uuid, m.hop)
             from (select n.task_uuid, n.namespace, o.task_lifecycle as lifecycle, null::text as from_state, 'create' as event,
                          o.task_initial as to_state, 0 as hop, o.hops,
-                         jsonb_strip_nulls(jsonb_build_object('requested_by', n.requested_by)) as metadata
-                    from planned n join outlooks o on o.plan_uuid = n.plan_uuid and o.start = n.start
+                         jsonb_strip_nulls(jsonb_build_object('requested_by', n.requested_by, 'resumes', n.resumes_task_uuid)) as metadata
+                    from planned n join outlooks o using (plan_uuid, vocabulary, start)
                   union all
                   select n.task_uuid, n.namespace, o.task_lifecycle, h.from_state, h.event, h.to_state, h.hop, o.hops,
                          case when h.phase = 'enqueuing' then jsonb_build_object('ready_steps', o.roots) else '{}' end
                     from planned n
-                    join outlooks o on o.plan_uuid = n.plan_uuid and o.start = n.start
-                    join paths h on h.plan_uuid = n.plan_uuid and h.start = n.start) m),
+                    join outlooks o using (plan_uuid, vocabulary, start)
+                    join paths h using (plan_uuid, vocabulary, start)) m),
          (select array_agg((tasker.uuid_generate_v7(), s.step_uuid, s.task_uuid, s.namespace, s.step_lifecycle, null, 'create',
                             s.step_initial, 1, not (s.enqueues and q.event is not null and s.depends_on = '{}'), null)::tasker.step_move
                            order by s.task_uuid, s.ordinal)

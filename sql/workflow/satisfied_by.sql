@@ -14,9 +14,9 @@ as $$
     from net m
     join tasker.lifecycle_states n on n.lifecycle = m.lifecycle and n.state = m.to_state
     join tasker.lifecycle_states o on o.lifecycle = m.lifecycle and o.state = m.from_state
-   cross join lateral (select s.on_failure from tasker.workflow_steps s where s.workflow_step_uuid = m.workflow_step_uuid limit 1) s
-   where (tasker.counts_as(n.counts_as, s.on_failure) = 'satisfied') = p_now
-     and (tasker.counts_as(o.counts_as, s.on_failure) = 'satisfied') <> p_now
+   cross join lateral (select s.on_failure, s.left_out from tasker.workflow_steps s where s.workflow_step_uuid = m.workflow_step_uuid limit 1) s
+   where (tasker.counts_as(n.counts_as, s.on_failure, s.left_out) = 'satisfied') = p_now
+     and (tasker.counts_as(o.counts_as, s.on_failure, s.left_out) = 'satisfied') <> p_now
 $$;
 comment on function tasker.satisfied_by(tasker.step_move[], boolean) is
   'The steps that satisfy their dependents since these moves; with p_now false those that did and do not any more.';

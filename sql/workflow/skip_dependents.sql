@@ -13,8 +13,8 @@ begin
       from (select distinct on (m.workflow_step_uuid) m.* from unnest(p_moves) m
              where m.event is not null order by m.workflow_step_uuid, m.sort_key desc) m
       join tasker.lifecycle_states s on s.lifecycle = m.lifecycle and s.state = m.to_state
-     cross join lateral (select w.on_failure from tasker.workflow_steps w where w.workflow_step_uuid = m.workflow_step_uuid limit 1) w
-     where (tasker.counts_as(s.counts_as, w.on_failure) = 'failed' or s.phase = 'circuit_open')
+     cross join lateral (select w.on_failure, w.left_out from tasker.workflow_steps w where w.workflow_step_uuid = m.workflow_step_uuid limit 1) w
+     where (tasker.counts_as(s.counts_as, w.on_failure, w.left_out) = 'failed' or s.phase = 'circuit_open')
        and (select true from tasker.lifecycle_transitions r where r.lifecycle = m.lifecycle and r.operation = 'skip_dependent' limit 1));
   while cardinality(v_failed) > 0 loop
     v_failed := array(select distinct e.to_step_uuid from tasker.workflow_step_edges e where e.from_step_uuid = any (v_failed));

@@ -62,10 +62,10 @@ begin
     select min(s.path) || '.name', format('%s steps are called %L', count(*), s.name) from steps s
      where s.name is not null group by s.name having count(*) > 1
      union all
-    select s.path || '.' || k.key, 'unknown field; known are name, handler, depends_on, arguments, retryable, max_attempts, retry, timeout_seconds, tool, requires, acceptance, on_failure'
+    select s.path || '.' || k.key, 'unknown field; known are name, handler, depends_on, arguments, retryable, max_attempts, retry, timeout_seconds, tool, requires, acceptance, on_failure, condition, when_unmet'
       from steps s cross join lateral jsonb_object_keys(case when jsonb_typeof(s.step) = 'object' then s.step else '{}' end) as k(key)
      where k.key not in ('name', 'handler', 'depends_on', 'arguments', 'retryable', 'max_attempts', 'retry', 'timeout_seconds',
-                         'tool', 'requires', 'acceptance', 'on_failure')
+                         'tool', 'requires', 'acceptance', 'on_failure', 'condition', 'when_unmet')
      union all
     select s.path || '.retry.' || k.key, 'unknown field; known are base_delay, max_delay, jitter'
       from steps s cross join lateral jsonb_object_keys(case when jsonb_typeof(s.step -> 'retry') = 'object' then s.step -> 'retry' else '{}' end) as k(key)
@@ -82,6 +82,18 @@ begin
      union all
     select s.path || '.on_failure', 'on_failure must be block, stop or continue' from steps s
      where jsonb_typeof(s.step) = 'object' and coalesce(s.step ->> 'on_failure', 'block') not in ('block', 'stop', 'continue')
+     union all
+    select s.path || '.condition', 'a condition is an SQL/JSON path, for example $.inputs.check.score > 0.8' from steps s
+     where jsonb_typeof(s.step) = 'object' and coalesce(jsonb_typeof(s.step -> 'condition'), 'null') <> 'null'
+       and (jsonb_typeof(s.step -> 'condition') <> 'string' or not tasker.is_jsonpath(s.step ->> 'condition'))
+     union all
+    select s.path || '.condition', format('vocabulary %s has no state for a step that is left out', p_template ->> 'vocabulary') from steps s
+     where jsonb_typeof(s.step) = 'object' and s.step ->> 'condition' is not null
+       and not tasker.can_leave_out(coalesce(p_template ->> 'vocabulary', 'tasker'))
+     union all
+    select s.path || '.when_unmet', 'when_unmet must be skip or skip_dependents, and belongs to a condition' from steps s
+     where jsonb_typeof(s.step) = 'object' and s.step ->> 'when_unmet' is not null
+       and (s.step ->> 'when_unmet' not in ('skip', 'skip_dependents') or s.step ->> 'condition' is null)
      union all
     select 'worker_count', 'must be a whole number from 1 to 10'
      where coalesce(jsonb_typeof(p_template -> 'worker_count'), 'null') <> 'null'

@@ -21,15 +21,17 @@ as $$
          coalesce((s.step #>> '{retry,base_delay}')::double precision, 2) * interval '1 second',
          coalesce((s.step #>> '{retry,max_delay}')::double precision, 60) * interval '1 second',
          coalesce((s.step #>> '{retry,jitter}')::real, 0.25),
-         coalesce((s.step ->> 'timeout_seconds')::double precision, 300) * interval '1 second',
+         (s.step ->> 'timeout_seconds')::double precision * interval '1 second',
          s.step ->> 'tool',
          coalesce((select array_agg(distinct c.capability order by c.capability)
                      from jsonb_array_elements_text(case when jsonb_typeof(s.step -> 'requires') = 'array'
                                                          then s.step -> 'requires' else '[]' end) as c(capability)), '{}'),
          coalesce(nullif(s.step -> 'acceptance', 'null'), '[]'),
-         coalesce(s.step ->> 'on_failure', 'block')
+         coalesce(s.step ->> 'on_failure', 'block'),
+         (s.step ->> 'condition')::jsonpath,
+         coalesce(s.step ->> 'when_unmet', 'skip') = 'skip_dependents'
     from steps s
     left join dependencies d on d.ordinal = s.ordinal
 $$;
 comment on function tasker.template_steps(jsonb, uuid) is
-  'The steps of a valid workflow definition as rows, with the defaults of seed 002: 5 attempts, 2 s doubling to 60 s, 25 % jitter, 300 s timeout.';
+  'The steps of a valid workflow definition as rows, with the defaults of seed 002: 5 attempts, 2 s doubling to 60 s, 25 % jitter. Their timeout is found when a task is created.';

@@ -66,12 +66,10 @@ begin
   end if;
   perform tasker.append_task_event(p_task_uuid, v_rule.event, v_rule.to_state, p_processor_uuid, p_metadata);
 
-  select s.phase, s.is_terminal, s.satisfies_dependencies, s.requires_ownership into v_ended
+  select s.phase, s.is_terminal into v_ended
     from tasker.lifecycle_states s where s.lifecycle = v_rule.lifecycle and s.state = v_rule.to_state;
-  if v_ended.phase = 'cancelled' then
-    perform tasker.cancel_open_steps(p_task_uuid, p_metadata);
-  elsif v_ended.is_terminal and not v_ended.satisfies_dependencies then
-    perform tasker.cancel_open_steps(p_task_uuid, p_metadata, true);
+  if v_ended.is_terminal then
+    perform tasker.end_open_steps(p_task_uuid, v_rule.lifecycle, v_rule.to_state, p_metadata);
   elsif v_ended.phase = 'enqueuing' then
     perform tasker.enqueue_ready_steps(p_task_uuid);
   end if;

@@ -29,7 +29,7 @@ WORKING = {
 OPERATING = {
     "give_up_task", "resolve_task", "reset_task", "cancel_step", "skip_step", "retry_step", "reset_step", "resolve_step",
     "transition_step", "define_vocabulary", "check_consistency", "find_stuck", "set_namespace_notifications",
-    "start_worker", "pause_worker", "resume_worker", "terminate_worker", "configure_breaker", "reset_breaker", "recover",
+    "start_worker", "pause_worker", "resume_worker", "terminate_worker", "configure_breaker", "reset_breaker", "resume_task", "configure_tool", "recover",
     "purge_expired",
 }  # fmt: skip
 # numbers without contents
@@ -70,7 +70,7 @@ _WORK = {
 }  # fmt: skip
 _DRIVE = {
     "workers", "worker_transitions", "circuit_breakers", "circuit_breaker_transitions", "processors", "step_claims",
-    "capability_queues", "timers", "rejected_transitions", "schema_info",
+    "capability_queues", "timers", "rejected_transitions", "tools", "schema_info",
 }  # fmt: skip
 _CONTENTS = {"step_checkpoints", "idempotency_keys"}  # partial results, stored answers
 _EVIDENCE = {

@@ -57,6 +57,12 @@ def test_a_supervised_worker(cli: Cli, client: Client) -> None:
     assert cli("worker", "pause", worker_uuid, expect=2).stderr  # a reason is needed
 
 
+def test_tools_have_timeouts(cli: Cli) -> None:
+    assert cli("tool", "configure", "browser", "--timeout", 20).stdout == "browser: 20 s\n"
+    assert cli("tool", "list", "--json").json == [{"tool": "browser", "timeout": 20.0}]
+    assert cli("tool", "configure", "browser", "--json").json == {"tool": "browser", "timeout": None}
+
+
 def test_a_circuit_breaker(cli: Cli, client: Client) -> None:
     assert cli("breaker", "list", "--json").json == []
     closed = cli("breaker", "configure", "mail", "--failure-threshold", 1, "--cooldown", 3600).stdout.strip()

@@ -231,6 +231,11 @@ def test_refusals_are_exit_code_1(cli: Cli, diamond: Path) -> None:
     assert error["code"] == "TK404" and error["hint"]
 
     task = cli("task", "create", "--graph", diamond, "--no-start").stdout.strip()
+    cli("task", "cancel", task, "--reason", "not now")
+    resumed = cli("task", "resume", task, "--reason", "now", "--json").json
+    assert resumed["resumes"] == task and cli("task", "show", resumed["task_uuid"]).stdout
+    error = cli("task", "resume", task, "--reason", "x", "--json", expect=1).error
+    assert error["code"] == "TK409" and resumed["task_uuid"] in error["message"]
     error = cli("task", "resolve", task, "--reason", "x", "--json", expect=1).error
     assert error["code"] in ("TK409", "TK422") and error["hint"]
     assert cli("task", "retry", task, "--reason", "x", expect=1).stdout == ""

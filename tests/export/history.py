@@ -94,6 +94,12 @@ def live(conn: psycopg.Connection[Any]) -> dict[str, UUID]:
             {"name": "optional", "vocabulary": vocabulary, "steps": [step("may fail", on_failure="continue"), step("goes on", "may fail")]}
         )  # fmt: skip
         lab.work(lambda claimed: WRONG if claimed["name"] == "may fail" else None, worker=worker)
+        # one that its condition leaves out
+        if vocabulary != "pipeline":
+            lab.create(
+                {"name": "conditional", "vocabulary": vocabulary, "steps": [step("unless", condition="$.context.x"), step("then", "unless")]}
+            )  # fmt: skip
+            lab.work(worker=worker)
     lab.call("configure_breaker", p_tool="press", p_failure_threshold=1, p_cooldown="0 s")
     lab.call("record_breaker_result", p_tool="press", p_success=False)
     lab.tick()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -110,6 +111,13 @@ def test_a_failed_dependency_skips_what_follows(engine: Engine) -> None:
 # -- cancelling ------------------------------------------------------------------------------------------------------
 
 
+def taken_away(listener: Engine) -> set[UUID]:
+    """The steps that the notices so far say are taken away."""
+    told = [json.loads(notice.payload) for notice in listener.connection.notifies(timeout=1)]
+    events = [event for batch in told if isinstance(batch, list) for event in batch]
+    return {UUID(event["uuid"]) for event in events if event["kind"] == "step_taken_away"}
+
+
 @pytest.mark.parametrize("vocabulary", VOCABULARIES)
 def test_cancel_reaches_children_and_running_work_is_told(
     engine: Engine, open_engine: OpenEngine, vocabulary: str
@@ -125,15 +133,7 @@ def test_cancel_reaches_children_and_running_work_is_told(
     assert {engine.task(task)["phase"] for task in (parent, child, grandchild)} == {"cancelled"}
     assert engine.table("held_claims", p_worker_uuid=engine.worker()) == [], "a worker that asks is told too"
     assert {row["code"] for row in engine.complete(held)} == {"TK412"}
-    told = [json.loads(notice.payload) for notice in listener.connection.notifies(timeout=1)]
-    away = {
-        event["uuid"]
-        for events in told
-        if isinstance(events, list)
-        for event in events
-        if event["kind"] == "step_taken_away"
-    }
-    assert away == {str(claimed["workflow_step_uuid"]) for claimed in held}
+    assert taken_away(listener) == {claimed["workflow_step_uuid"] for claimed in held}
     reasons = engine.column(
         "select metadata ->> 'reason' from tasker.task_transitions where task_uuid = %s and most_recent", child
     )
@@ -145,6 +145,29 @@ def test_cancel_reaches_children_and_running_work_is_told(
         "nothing of it is worked on any more"
     )
     assert engine.table("recover") == []
+    engine.check()
+
+
+@pytest.mark.parametrize(
+    ("function", "vocabulary"),
+    [
+        ("cancel_step", "tasker"),
+        ("resolve_step", "tasker"),
+        ("cancel_step", "orchestration"),
+    ],
+)
+def test_whoever_holds_a_step_is_told_at_once_that_it_is_taken_away(
+    engine: Engine, open_engine: OpenEngine, function: str, vocabulary: str
+) -> None:
+    """Not at its next heartbeat. A step that nobody holds is taken from nobody."""
+    listener = open_engine()
+    listener.rows("listen tasker_worker_state")
+    task = engine.create(graph(step("a"), step("b"), vocabulary=vocabulary))
+    (held,) = engine.claim(limit=1)
+    for name in ("a", "b"):
+        engine.call(function, p_step_uuid=engine.steps(task)[name]["workflow_step_uuid"], **BY)
+    assert taken_away(listener) == {held["workflow_step_uuid"]}
+    assert engine.complete([held])[0]["code"] == "TK412"
     engine.check()
 
 

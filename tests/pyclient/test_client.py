@@ -159,6 +159,7 @@ def test_an_idempotency_key_returns_the_first_task(api: Any) -> None:
     api.register_template(TEMPLATE)
     second = api.create_task("thumbnail", idempotency_key="t")
     assert api.create_task("thumbnail", idempotency_key="t") == second
+    assert api.task(api.create_task("thumbnail", vocabulary="execution")).state == "S_RUNNING"
 
 
 def test_a_child_task_knows_its_parent(api: Any) -> None:
@@ -223,6 +224,10 @@ def test_commands_for_tasks(api: Any) -> None:
     cancelled = api.create_task_from_graph(graph("a"))
     assert api.cancel_task(cancelled, "not needed", "anna") == api.task(cancelled).state
     assert api.task(cancelled).phase == "cancelled"
+    resumed = api.resume_task(cancelled, "needed after all", "anna", request_id="resume")
+    assert api.resume_task(cancelled, "needed after all", "anna", request_id="resume") == resumed != cancelled
+    with pytest.raises(InvalidTransition):
+        api.resume_task(cancelled, "needed after all", "anna")
 
 
 def test_commands_for_steps(api: Any) -> None:
@@ -448,6 +453,8 @@ def test_a_circuit_breaker_for_calls_that_are_no_steps(api: Any) -> None:
     assert api.breaker_state("mail") is None
     with pytest.raises(NotFound):
         api.breaker_permit("mail")
+    api.configure_tool("mail", dt.timedelta(minutes=1), request_id="tool")
+    api.configure_tool("mail", None)
     closed = api.configure_breaker("mail", failure_threshold=2, cooldown=dt.timedelta(hours=1))
     assert api.breaker_permit("mail").allowed and api.breaker_allows("mail")
     assert api.record_breaker_result("mail", False, {"message": "no route"}) == closed

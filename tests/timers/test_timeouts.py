@@ -54,6 +54,29 @@ def test_the_default_is_five_minutes(engine: Engine) -> None:
     assert engine.tick()["leases_expired"] == 1
 
 
+def test_a_tool_has_a_timeout_of_its_own_and_a_step_may_say_otherwise(engine: Engine) -> None:
+    """Seed 002, Timeout Values: 300 s by default, per-tool override, per-step override."""
+    engine.call("register_template", p_template=graph(step("before", tool="browser"), name="registered"))
+    engine.call("configure_tool", p_tool="browser", p_timeout="20 s")
+    engine.call("configure_tool", p_tool="plain", p_timeout="30 s")
+    engine.create(
+        graph(
+            step("named", tool="browser"), step("told", tool="browser", timeout_seconds=40),
+            step("plain"), step("other", tool="mail"),
+        )
+    )  # fmt: skip
+    engine.call("create_task", p_name="registered")
+    held = {claimed["name"]: claimed["timeout"].total_seconds() for claimed in engine.claim()}
+    assert held == {"named": 20, "told": 40, "plain": 30, "other": 300, "before": 20}, "held when the task is created"
+    engine.call("configure_tool", p_tool="browser", p_timeout=None)
+    engine.create(graph(step("again", tool="browser")))
+    assert engine.claim()[0]["timeout"].total_seconds() == 300
+    for timeout in ("0 s", "-1 s"):
+        with pytest.raises(psycopg.Error) as refused:
+            engine.call("configure_tool", p_tool="browser", p_timeout=timeout)
+        assert refused.value.sqlstate == "TK400"
+
+
 def test_only_the_step_that_is_over_its_time_is_taken(engine: Engine) -> None:
     worker(engine)
     engine.create(graph(*(step(f"s{n}", timeout_seconds=100 * (n + 1)) for n in range(4))))

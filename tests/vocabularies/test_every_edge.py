@@ -78,6 +78,8 @@ def test_orchestration(lab: Lab) -> None:
     assert lab.states(invalid) == {"a": "failed"}
     lab.command("cancel_task", invalid)
 
+    left_out = flow(lab, "orchestration", step("a", condition="$.context.wanted"))
+    assert lab.state(left_out) == "completed", "nothing of it had to run"
     planned = flow(lab, "orchestration", step("a"), start=False)
     assert lab.command("cancel_task", planned) == "cancelled"
     ready = flow(lab, "orchestration", step("a"))

@@ -23,6 +23,10 @@ ADDITIONS: dict[str, dict[Edge, str]] = {
     "orchestration.task": {
         (state, "user_cancelled", "cancelled"): _REST for state in ("pending", "queued", "retrying", "validating")
     },
+    "orchestration.workstream": {
+        ("ready", "all_tasks_completed", "validating"):
+            "validating: All tasks completed. Nothing of it had to run, so that no task is ever started",
+    },
     "pipeline.step": {
         ("S_FAILED", "manual_reset", "S_PENDING"): "Recovery 2: SET retry_count = 0, state = 'S_PENDING'",
         ("S_FAILED", "skip_step", "S_SUCCESS"): "Recovery 2: Or skip failed step",

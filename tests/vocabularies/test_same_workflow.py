@@ -7,8 +7,9 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from psycopg.types.json import Jsonb
 
-from tests.vocabularies.lab import VOCABULARIES, Lab
+from tests.vocabularies.lab import VOCABULARIES, Lab, refused
 from tests.workflow.engine import Row, step
 
 Handler = Callable[[Row], Row | None]
@@ -91,6 +92,29 @@ def test_a_diamond_with_a_step_that_fails_twice(lab: Lab, vocabulary: str) -> No
     audit = lab.column("select success from tasker.get_task_audit_history(%s)", task)
     assert sorted(audit) == [False] * 2 + [True] * 4, "one row a reported result"
     lab.sound()
+
+
+def test_one_template_under_every_vocabulary_in_one_call(lab: Lab) -> None:
+    """`create_task(..., p_vocabulary)`: the template names one, a task may take another."""
+    lab.call("register_template", p_template={"name": "any", "namespace": lab.namespace, "steps": diamond()})
+    requests = [{"name": "any", "namespace": lab.namespace, "vocabulary": v} for v in VOCABULARIES]
+    tasks = lab.column(
+        "select * from tasker.create_tasks(%s)", Jsonb([*requests, {"name": "any", "namespace": lab.namespace}])
+    )
+    (worker,) = lab.supervised(1)
+    lab.work()
+    lab.work(worker=worker)
+    assert [lab.state(task) for task in tasks] == [*(ENDED_WELL[v] for v in VOCABULARIES), "complete"]
+    assert [lab.states(task)["top"] for task in tasks] == [*(STEP_DONE[v] for v in VOCABULARIES), "complete"]
+    lab.sound()
+    key = {"p_name": "any", "p_namespace": lab.namespace, "p_idempotency_key": "k"}
+    first = lab.call("create_task", p_vocabulary="pipeline", **key)
+    assert lab.call("create_task", p_vocabulary="pipeline", **key) == first
+    with refused("TK423"):
+        lab.call("create_task", p_vocabulary="tasker", **key)
+    with refused("TK400") as refusal:
+        lab.call("create_task", p_name="any", p_namespace=lab.namespace, p_vocabulary="nothing")
+    assert "there is no vocabulary 'nothing' with tasks and steps" in refusal.message
 
 
 # -- one step fails for good

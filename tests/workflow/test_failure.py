@@ -504,6 +504,23 @@ def test_manual_actions_stand_in_the_log_with_name_and_reason(engine: Engine) ->
 
 @pytest.mark.parametrize("function", ["retry_step", "reset_step"])
 @pytest.mark.parametrize("ending", ["give_up_task", "resolve_task", "cancel_task"])
+def test_what_is_under_way_ends_with_its_task(engine: Engine, ending: str) -> None:
+    """A critical failure blocks the task while others are running and queued: when it is ended, nothing of it goes on."""
+    task = engine.create(graph(step("bad", on_failure="stop", max_attempts=1), step("running"), step("queued"), step("later", "bad")))
+    held = engine.claim_by_name(limit=1) | engine.claim_by_name(limit=1)
+    engine.fail([held["bad"]])
+    engine.settle()
+    assert engine.state(task) == "blocked_by_failures"
+    assert command(engine, ending, task) == engine.state(task)
+    states = engine.states(task)
+    assert (states["running"], states["queued"]) == ("cancelled", "cancelled")
+    assert engine.complete([held["running"]])[0]["code"] == "TK412"
+    engine.settle()
+    assert engine.claim() == []
+    engine.check()
+
+
+@pytest.mark.parametrize("ending", ["give_up_task", "resolve_task", "cancel_task"])
 def test_a_step_of_an_ended_task_is_not_sent_back_to_work(engine: Engine, function: str, ending: str) -> None:
     """It would never run: a definite refusal, never a normal return without effect (B55)."""
     task = blocked(engine)

@@ -45,6 +45,7 @@ class Player:
             (2, self.restart),
             (3, self.step_command),
             (2, self.task_command),
+            (2, self.resume),
             (2, self.transition_task),
             (2, self.transition_step),
             (2, self.look),
@@ -111,7 +112,12 @@ class Player:
         size = self.draw.randint(1, 12)
         flow = graph(
             *(
-                step(f"s{n}", *(f"s{p}" for p in range(n) if self.draw.random() < 0.3), max_attempts=4)
+                step(
+                    f"s{n}",
+                    *(f"s{p}" for p in range(n) if self.draw.random() < 0.3),
+                    max_attempts=4,
+                    **(self.a_condition() if self.draw.random() < 0.3 else {}),
+                )
                 for n in range(size)
             )
         )
@@ -120,6 +126,15 @@ class Player:
         self.tasks.append(
             self.engine.create(flow, p_namespace=self.draw.choice(NAMESPACES), p_idempotency_key=key, p_start=start)
         )
+
+    def a_condition(self) -> Row:
+        return {
+            "condition": self.draw.choice(["$.inputs.* > 0.5", "$.context.never", "1 == 1"]),
+            "when_unmet": self.draw.choice(["skip", "skip_dependents"]),
+        }
+
+    def resume(self) -> None:
+        self.tasks.append(self.engine.call("resume_task", p_task_uuid=self.task(), **BY))
 
     def extend(self) -> None:
         worker = self.engine.worker(self.name)
@@ -222,6 +237,7 @@ def test_the_mix_knows_every_public_function_that_changes_something(engine: Engi
         "register_template",
         "ensure_namespace",
         "set_namespace_notifications",
+        "configure_tool",
         # one-line covers of what is played
         "create_task",
         "create_tasks",

@@ -113,7 +113,7 @@ def test_the_edges_of_the_limits_are_inside(engine: Engine) -> None:
 
 
 def test_defaults_are_those_of_the_seed(engine: Engine) -> None:
-    """Seed 002: 2 s doubling to 60 s, 25 % jitter, 5 attempts, 300 s timeout; the handler is the name."""
+    """Seed 002: 2 s doubling to 60 s, 25 % jitter, 5 attempts; the handler is the name. The timeout is found when a task is created."""
     engine.call("register_template", p_template={"name": "x", "steps": [{"name": "a"}]})
     row = engine.row(
         "select handler, max_attempts, extract(epoch from base_delay)::int as base, extract(epoch from max_delay)::int as cap,"
@@ -125,7 +125,7 @@ def test_defaults_are_those_of_the_seed(engine: Engine) -> None:
         "base": 2,
         "cap": 60,
         "jitter": 0.25,
-        "timeout": 300,
+        "timeout": None,
         "retryable": True,
     }
 

@@ -57,6 +57,7 @@ def create(
     tag: Annotated[list[str] | None, Parameter(help="key=value; may be repeated.", negative="")] = None,
     by: RequestedBy = None,
     start: Annotated[bool, Parameter(negative="--no-start", help="Start it at once.")] = True,
+    vocabulary: Annotated[str | None, Parameter(help="By whose names it runs, if not the template's.")] = None,
     request_id: RequestId = None,
 ) -> int:
     """Create a task from a template (NAME) or from a workflow file (--graph), and print its uuid."""
@@ -74,13 +75,15 @@ def create(
     given_context = json_object(context, "--context")
     if name is not None and graph is None:
         with database() as db:
-            task_uuid = db.client.create_task(name, given_context, version=version, **options)
+            task_uuid = db.client.create_task(name, given_context, version=version, vocabulary=vocabulary, **options)
     elif graph is not None and name is None:
         from pgtasker import graphs
 
-        loaded = graphs.load(graph)
+        loaded = ad_hoc(graphs.load(graph).graph)
+        if vocabulary is not None:
+            loaded["vocabulary"] = vocabulary
         with database() as db:
-            task_uuid = db.client.create_task_from_graph(ad_hoc(loaded.graph), given_context, **options)
+            task_uuid = db.client.create_task_from_graph(loaded, given_context, **options)
     else:
         raise usage_error("give either a template's NAME or --graph FILE")
     if settings.json:
@@ -402,3 +405,17 @@ def give_up(task: TaskUuid, /, *, reason: Reason, by: RequestedBy = None, reques
 def reset(task: TaskUuid, /, *, reason: Reason, by: RequestedBy = None, request_id: RequestId = None) -> int:
     """Start a failed task anew."""
     return _manual("reset_task", task, reason, by, request_id)
+
+
+@app.command
+def resume(task: TaskUuid, /, *, reason: Reason, by: RequestedBy = None, request_id: RequestId = None) -> int:
+    """Go on where a task ended without success: a new task runs what is unfinished. Prints its uuid."""
+    task_uuid = parse_uuid(task, "list tasks: pgtasker task list")
+    with database() as db:
+        resumed = db.client.resume_task(task_uuid, reason, requested_by(by), request_id=request_id)
+    if settings.json:
+        output.emit_json({"task_uuid": resumed, "resumes": task_uuid})
+    else:
+        output.line(str(resumed))
+        output.talk(f"watch it: pgtasker task watch {resumed}")
+    return OK
