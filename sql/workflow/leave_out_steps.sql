@@ -3,7 +3,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  c_reason   constant jsonb := '{"left_out": true, "reason": "its condition does not hold, or that of a step it depends on"}';
+  c_reason   constant jsonb := jsonb_build_object('left_out', true, 'reason', 'its condition does not hold, or that of a step it depends on');
   v_ready    uuid[] := p_ready_steps;
   v_unmet    uuid[] := tasker.unmet_conditions(p_ready_steps);
   v_moves    tasker.step_move[];

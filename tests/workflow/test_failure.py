@@ -506,7 +506,9 @@ def test_manual_actions_stand_in_the_log_with_name_and_reason(engine: Engine) ->
 @pytest.mark.parametrize("ending", ["give_up_task", "resolve_task", "cancel_task"])
 def test_what_is_under_way_ends_with_its_task(engine: Engine, ending: str) -> None:
     """A critical failure blocks the task while others are running and queued: when it is ended, nothing of it goes on."""
-    task = engine.create(graph(step("bad", on_failure="stop", max_attempts=1), step("running"), step("queued"), step("later", "bad")))
+    task = engine.create(
+        graph(step("bad", on_failure="stop", max_attempts=1), step("running"), step("queued"), step("later", "bad"))
+    )
     held = engine.claim_by_name(limit=1) | engine.claim_by_name(limit=1)
     engine.fail([held["bad"]])
     engine.settle()
