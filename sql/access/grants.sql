@@ -16,6 +16,10 @@ grant select on tasker.error_catalogue, tasker.lifecycles, tasker.lifecycle_stat
 grant select on tasker.test_clock to tasker_client, tasker_worker, tasker_operator, tasker_auditor, tasker_monitor;  -- clock() reads it
 grant execute on function tasker.lifecycle_diagram(text, text), tasker.schema_version(), tasker.clock()
   to tasker_client, tasker_worker, tasker_operator, tasker_auditor, tasker_monitor;
+-- which rows a bound login sees is asked for whoever reads
+grant execute on function tasker.bound_namespaces()
+  to tasker_client, tasker_worker, tasker_operator, tasker_auditor, tasker_monitor;
+grant execute on function tasker.may_see_worker(uuid) to tasker_operator, tasker_auditor, tasker_monitor;
 
 -- reading work
 grant select on tasker.task_overview, tasker.step_overview, tasker.timeline, tasker.task_namespaces, tasker.named_tasks,
@@ -80,6 +84,7 @@ grant execute on function
     tasker.get_audit_by_correlation_id(uuid)
   to tasker_auditor, tasker_operator, tasker_client;
 grant execute on function tasker.check_consistency(uuid) to tasker_auditor;
+grant select on tasker.login_bindings, tasker.login_binding_changes to tasker_auditor, tasker_operator;
 
 -- export, metrics
 grant execute on function tasker.export_transitions(timestamptz, timestamptz, text) to tasker_client, tasker_operator, tasker_auditor;
@@ -110,3 +115,25 @@ grant execute on function tasker.attached_state(regclass, text) to tasker_client
 grant insert (attached_table, entity_key, event, metadata) on tasker.attached_transitions to tasker_client, tasker_worker, tasker_operator;
 grant select on tasker.attached_lifecycles, tasker.attached_transitions, tasker.attached_overview
   to tasker_client, tasker_worker, tasker_operator, tasker_auditor;
+
+-- Views read as whoever asks, so that row security holds: what they show, and no more, of tables that a role may not read whole.
+grant select (task_uuid, namespace, name, version, vocabulary, total_steps, pending_steps, in_flight_steps, waiting_retry_steps,
+              satisfied_steps, failed_steps, priority, tags, correlation_id, parent_task_uuid, requested_by, context, created_at,
+              started_at, completed_at)
+  on tasker.tasks to tasker_worker, tasker_auditor;
+grant select (task_uuid, lifecycle, to_state, most_recent, created_at) on tasker.task_transitions to tasker_worker;
+grant select (workflow_step_uuid, task_uuid, namespace, name, handler, ordinal, attempts, max_attempts, unmet_dependencies, arguments,
+              result_transition_uuid, created_at)
+  on tasker.workflow_steps to tasker_worker;
+grant select (workflow_step_transition_uuid, workflow_step_uuid, lifecycle, to_state, metadata, most_recent, created_at)
+  on tasker.workflow_step_transitions to tasker_worker;
+grant select (claim_uuid, lease_expires_at) on tasker.step_claims to tasker_client, tasker_worker;
+grant select (workflow_step_uuid, task_uuid, name) on tasker.workflow_steps to tasker_auditor;
+grant select (worker_uuid, name, vocabulary, max_concurrent, last_heartbeat_at) on tasker.workers to tasker_auditor;
+grant select (worker_uuid, open_steps) on tasker.step_claims to tasker_auditor;
+grant select (endpoint, hits) on tasker.idempotency_keys to tasker_auditor, tasker_monitor;
+grant select (task_uuid, namespace, lifecycle, event, to_state, sort_key, created_at) on tasker.task_transitions to tasker_monitor;
+grant select (workflow_step_uuid, namespace, lifecycle, event, to_state, sort_key, created_at)
+  on tasker.workflow_step_transitions to tasker_monitor;
+grant select (attachment_uuid, entity_key, namespace, lifecycle, event, to_state, sort_key, created_at)
+  on tasker.attached_transitions to tasker_monitor;

@@ -9,7 +9,7 @@ begin
                                'Call detach_lifecycle, which takes its triggers off the table.');
   end if;
   update tasker.attached_lifecycles a set detached_at = clock_timestamp(), detached_by = session_user
-   where a.attached_table = p_table and a.detached_at is null;
+   where a.attached_table = p_table and a.detached_at is null and tasker.may_see(a.namespace);
   if not found then
     perform tasker.raise_error('TK404', format('%s has no lifecycle', p_table), jsonb_build_object('table', p_table),
                                'Attached tables stand in tasker.attached_lifecycles.');

@@ -6,6 +6,7 @@ as $$
 declare
   v_problems jsonb;
 begin
+  perform tasker.refuse_bound_login('guards are shared by all');
   select jsonb_agg(jsonb_build_object('path', p.path, 'message', p.message))
     into v_problems
     from (select 'guard' as path, 'a guard needs a name of lower-case letters, digits and underscores' as message

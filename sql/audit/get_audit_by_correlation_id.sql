@@ -7,6 +7,7 @@ as $$
   select a.*
     from tasker.audit_records a
    where a.correlation_id = p_correlation_id
-   order by a.recorded_at desc, a.workflow_step_result_audit_uuid desc
+     and ((select tasker.bound_namespaces()) is null or (select t.namespace from tasker.tasks t where t.task_uuid = a.task_uuid) = any ((select tasker.bound_namespaces())::text[]))
+ order by a.recorded_at desc, a.workflow_step_result_audit_uuid desc
 $$;
 comment on function tasker.get_audit_by_correlation_id(uuid) is 'Seed 004: everything with one correlation id, newest first.';

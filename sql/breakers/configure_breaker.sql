@@ -16,6 +16,7 @@ declare
   v_lifecycle tasker.lifecycles;
   v_uuid      uuid;
 begin
+  perform tasker.refuse_bound_login('the circuit breakers of tools are shared by all');
   if v_answer is not null then
     return v_answer;
   end if;

@@ -13,6 +13,7 @@ declare
   v_answer text := tasker.begin_request(p_request_id, 'record_breaker_result', jsonb_build_array(p_tool, p_success, p_error, p_permit_uuid));
   v_breaker tasker.circuit_breakers;
 begin
+  perform tasker.refuse_bound_login('the circuit breakers of tools are shared by all');
   if v_answer is not null then
     return v_answer;
   end if;

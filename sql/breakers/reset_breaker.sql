@@ -13,6 +13,7 @@ declare
   v_breaker tasker.circuit_breakers;
   v_state   text;
 begin
+  perform tasker.refuse_bound_login('the circuit breakers of tools are shared by all');
   if v_answer is not null then
     return v_answer;
   end if;

@@ -4,7 +4,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if p_request_id is not null then
-    update tasker.idempotency_keys k set response_status = 200, response_body = p_answer where k.request_id = p_request_id;
+    update tasker.idempotency_keys k set response_status = 200, response_body = p_answer
+     where k.request_id = p_request_id and k.login = session_user;
   end if;
   return p_answer;
 end

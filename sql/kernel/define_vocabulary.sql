@@ -9,6 +9,7 @@ declare
   v_problems jsonb := tasker.vocabulary_problems(p_definition);
   v_blocking text;
 begin
+  perform tasker.refuse_bound_login('vocabularies are shared by all');
   if jsonb_array_length(v_problems) > 0 then
     perform tasker.raise_error('TK400', format('vocabulary %s has %s problem(s): %s', coalesce(v_name, '?'),
                                                jsonb_array_length(v_problems), v_problems -> 0 ->> 'message'),

@@ -22,7 +22,7 @@ begin
     select r.event, r.to_state, r.fired_by, r.guard, tasker.task_guard_holds(r.guard, v_task_facts)
       from tasker.task_transitions c
       join tasker.lifecycle_transitions r on r.lifecycle = c.lifecycle and r.from_state = c.to_state
-     where c.task_uuid = p_uuid and c.most_recent
+     where c.task_uuid = p_uuid and c.most_recent and tasker.may_see(c.namespace)
      order by r.ordinal;
   elsif p_kind = 'step' then
     select s.unmet_dependencies, s.attempts, s.max_attempts, s.retryable, s.claim_uuid is not null,
@@ -37,7 +37,7 @@ begin
            coalesce(r.operation in ('report_success', 'report_failure'), false) or tasker.step_guard_holds(r.guard, v_step_facts)
       from tasker.workflow_step_transitions c
       join tasker.lifecycle_transitions r on r.lifecycle = c.lifecycle and r.from_state = c.to_state
-     where c.workflow_step_uuid = p_uuid and c.most_recent
+     where c.workflow_step_uuid = p_uuid and c.most_recent and tasker.may_see(c.namespace)
      order by r.ordinal;
   else
     perform tasker.raise_error('TK400', format('%L is not a kind of entity', p_kind), jsonb_build_object('kind', p_kind),

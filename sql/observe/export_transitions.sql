@@ -42,6 +42,7 @@ as $$
           where l.task_uuid = e.task_uuid
          window log as (order by l.sort_key)) t
        where e.most_recent and e.created_at > coalesce(p_after, '-infinity') and (p_namespace is null or e.namespace = p_namespace)
+         and ((select tasker.bound_namespaces()) is null or e.namespace = any ((select tasker.bound_namespaces())::text[]))
       union all
       select t.*
         from tasker.workflow_step_transitions e
@@ -60,6 +61,7 @@ as $$
           where l.workflow_step_uuid = e.workflow_step_uuid
          window log as (order by l.sort_key)) t
        where e.most_recent and e.created_at > coalesce(p_after, '-infinity') and (p_namespace is null or e.namespace = p_namespace)
+         and ((select tasker.bound_namespaces()) is null or e.namespace = any ((select tasker.bound_namespaces())::text[]))
       union all
       select t.*
         from tasker.worker_transitions e
@@ -72,6 +74,7 @@ as $$
           where l.worker_uuid = e.worker_uuid
          window log as (order by l.sort_key)) t
        where e.most_recent and e.created_at > coalesce(p_after, '-infinity') and p_namespace is null
+         and ((select tasker.bound_namespaces()) is null or tasker.may_see_worker(e.worker_uuid))
       union all
       select t.*
         from tasker.circuit_breaker_transitions e
@@ -86,6 +89,7 @@ as $$
           where l.circuit_breaker_uuid = e.circuit_breaker_uuid
          window log as (order by l.sort_key)) t
        where e.most_recent and e.created_at > coalesce(p_after, '-infinity') and p_namespace is null
+         and (select tasker.bound_namespaces()) is null
       union all
       select t.*
         from tasker.attached_transitions e
@@ -99,9 +103,10 @@ as $$
           where l.attachment_uuid = e.attachment_uuid and l.entity_key = e.entity_key
          window log as (order by l.sort_key)) t
        where e.most_recent and e.created_at > coalesce(p_after, '-infinity') and (p_namespace is null or e.namespace = p_namespace)
+         and ((select tasker.bound_namespaces()) is null or e.namespace = any ((select tasker.bound_namespaces())::text[]))
     ) x
    where x.created_at > coalesce(p_after, '-infinity')
      and x.created_at <= coalesce(p_until, 'infinity')
 $$;
 comment on function tasker.export_transitions(timestamptz, timestamptz, text) is
-  'Every transition after p_after up to p_until as one JSON object in the event schema of seed 000, entity by entity, each in its order: workstream is our task, task our step. Workers and circuit breakers serve all namespaces and come only without one. In a select list rows are streamed.';
+  'Every transition after p_after up to p_until as one JSON object in the event schema of seed 000, entity by entity, each in its order: workstream is our task, task our step. Workers and circuit breakers serve all namespaces and come only without one. A bound login gets what it sees. In a select list rows are streamed.';

@@ -32,7 +32,7 @@ as $$
          o.attempts, o.max_attempts, o.next_retry_at
     from tasker.step_overview o
    cross join lateral (select count(*)::int as parents from tasker.workflow_step_edges e where e.to_step_uuid = o.workflow_step_uuid) p
-   where o.task_uuid = p_task_uuid
+   where o.task_uuid = p_task_uuid and tasker.may_see(o.namespace)
      and (p_step_uuids is null or o.workflow_step_uuid = any (p_step_uuids))
    order by o.ordinal
 $$;

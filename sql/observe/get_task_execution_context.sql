@@ -35,7 +35,7 @@ as $$
                                    when o.waiting_retry_steps > 0 then 'waiting_for_retry'
                                    when o.failed_steps > 0 then 'blocked_by_failures'
                                    else 'waiting_for_dependencies' end as status) x
-   where o.task_uuid = p_task_uuid
+   where o.task_uuid = p_task_uuid and tasker.may_see(o.namespace)
 $$;
 comment on function tasker.get_task_execution_context(uuid) is
   'Seed 004: where a task stands. A task whose failed steps still have retries is recovering, one that nothing can move is blocked.';

@@ -17,6 +17,7 @@ as $$
                      union all
                      select null, '{}', 'orchestration_step_results') q
      where to_regclass('pgmq.' || quote_ident('q_' || q.queue_name)) is not null
+       and ((select tasker.bound_namespaces()) is null or q.namespace = any ((select tasker.bound_namespaces())::text[]))
   )
   select q.namespace, q.requires, q.queue_name, m.queue_length, coalesce(m.oldest_msg_age_sec, 0)
     from queues q cross join lateral pgmq.metrics(q.queue_name) m

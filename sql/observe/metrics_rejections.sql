@@ -14,6 +14,7 @@ as $$
     from tasker.rejected_transitions r
     left join tasker.error_catalogue e on e.code = r.code
    where r.created_at >= p_since
+     and ((select tasker.bound_namespaces()) is null or r.namespace = any ((select tasker.bound_namespaces())::text[]))
    group by r.code, e.name, r.entity_kind
    order by count(*) desc, r.code, r.entity_kind
 $$;

@@ -17,6 +17,7 @@ as $$
     select v.lifecycle, v.state, v.next_state, count(*) as visits, sum(v.seconds) as seconds
       from tasker.metrics_state_visits v
      where v.left_at >= p_since
+       and ((select tasker.bound_namespaces()) is null or v.namespace = any ((select tasker.bound_namespaces())::text[]))
      group by v.lifecycle, v.state, v.next_state
   ), left_states as (
     select m.lifecycle, m.state, sum(m.visits) as visits, sum(m.seconds) / sum(m.visits) as average,

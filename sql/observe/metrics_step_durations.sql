@@ -38,6 +38,7 @@ as $$
     left join lateral (select v.created_at from tasker.workflow_step_transitions v
                         where v.workflow_step_uuid = t.workflow_step_uuid and v.sort_key = t.sort_key + 1 limit 1) validated on true
    where a.recorded_at >= p_since
+     and ((select tasker.bound_namespaces()) is null or a.namespace = any ((select tasker.bound_namespaces())::text[]))
    order by a.recorded_at
 $$;
 comment on function tasker.metrics_step_durations(timestamptz) is

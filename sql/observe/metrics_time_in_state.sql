@@ -19,6 +19,7 @@ as $$
                  percentile_cont(array[0.5, 0.9, 0.99]) within group (order by v.seconds) as percentiles, max(v.seconds) as longest
             from tasker.metrics_state_visits v
            where v.left_at >= p_since
+             and ((select tasker.bound_namespaces()) is null or v.namespace = any ((select tasker.bound_namespaces())::text[]))
            group by v.lifecycle, v.state) g
     left join tasker.lifecycle_states s on s.lifecycle = g.lifecycle and s.state = g.state
    order by g.lifecycle, s.ordinal

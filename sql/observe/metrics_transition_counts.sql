@@ -13,14 +13,19 @@ set search_path = pg_catalog, pg_temp
 as $$
   select l.lifecycle, l.from_state, l.event, l.to_state, count(*)
     from (select t.lifecycle, t.from_state, t.event, t.to_state from tasker.task_transitions t where t.created_at >= p_since
+             and ((select tasker.bound_namespaces()) is null or t.namespace = any ((select tasker.bound_namespaces())::text[]))
           union all
           select t.lifecycle, t.from_state, t.event, t.to_state from tasker.workflow_step_transitions t where t.created_at >= p_since
+             and ((select tasker.bound_namespaces()) is null or t.namespace = any ((select tasker.bound_namespaces())::text[]))
           union all
           select t.lifecycle, t.from_state, t.event, t.to_state from tasker.worker_transitions t where t.created_at >= p_since
+             and ((select tasker.bound_namespaces()) is null or tasker.may_see_worker(t.worker_uuid))
           union all
           select t.lifecycle, t.from_state, t.event, t.to_state from tasker.circuit_breaker_transitions t where t.created_at >= p_since
+             and (select tasker.bound_namespaces()) is null
           union all
-          select t.lifecycle, t.from_state, t.event, t.to_state from tasker.attached_transitions t where t.created_at >= p_since) l
+          select t.lifecycle, t.from_state, t.event, t.to_state from tasker.attached_transitions t where t.created_at >= p_since
+             and ((select tasker.bound_namespaces()) is null or t.namespace = any ((select tasker.bound_namespaces())::text[]))) l
    group by l.lifecycle, l.from_state, l.event, l.to_state
    order by l.lifecycle, count(*) desc, l.from_state, l.to_state
 $$;

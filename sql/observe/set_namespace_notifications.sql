@@ -8,6 +8,7 @@ begin
     perform tasker.raise_error('TK400', format('%L is not a way to notify', p_mode), jsonb_build_object('mode', p_mode),
                                'Choose off, work, tasks or all.');
   end if;
+  perform tasker.refuse_foreign_namespace(p_namespace);
   update tasker.task_namespaces n set notifications = p_mode where n.namespace = p_namespace;
   if not found then
     perform tasker.raise_error('TK404', format('there is no namespace %s', p_namespace), jsonb_build_object('namespace', p_namespace));

@@ -22,13 +22,15 @@ as $$
       from tasker.workflow_steps s
       left join tasker.workflow_step_transitions c on c.workflow_step_uuid = s.workflow_step_uuid and c.most_recent
       left join tasker.lifecycle_states x on x.lifecycle = c.lifecycle and x.state = c.to_state
-     where p_task_uuid is null or s.task_uuid = p_task_uuid
+     where (p_task_uuid is null or s.task_uuid = p_task_uuid)
+       and ((select tasker.bound_namespaces()) is null or s.namespace = any ((select tasker.bound_namespaces())::text[]))
   ), tasks as materialized (
     select t.*, c.to_state, c.sort_key, c.created_at as state_since, x.phase, x.is_terminal, x.satisfies_dependencies
       from tasker.tasks t
       left join tasker.task_transitions c on c.task_uuid = t.task_uuid and c.most_recent
       left join tasker.lifecycle_states x on x.lifecycle = c.lifecycle and x.state = c.to_state
-     where p_task_uuid is null or t.task_uuid = p_task_uuid
+     where (p_task_uuid is null or t.task_uuid = p_task_uuid)
+       and ((select tasker.bound_namespaces()) is null or t.namespace = any ((select tasker.bound_namespaces())::text[]))
   ), counted as (
     select s.task_uuid, count(*)::int as total_steps,
            (count(*) filter (where s.counts_as = 'pending'))::int as pending_steps,
@@ -92,6 +94,7 @@ as $$
                          from unnest(k.step_uuids) as u(workflow_step_uuid)
                          join tasker.workflow_steps h on h.workflow_step_uuid = u.workflow_step_uuid and h.claim_uuid = k.claim_uuid) held
    where k.open_steps <> held.steps
+     and ((select tasker.bound_namespaces()) is null or k.namespace = any ((select tasker.bound_namespaces())::text[]))
      and (p_task_uuid is null or exists (select from steps s where s.workflow_step_uuid = any (k.step_uuids)))
   union all
   select 'queued_without_message', 'step', s.workflow_step_uuid, jsonb_build_object('state', s.to_state, 'queue', n.queue_name),
@@ -134,11 +137,13 @@ as $$
      and not exists (select from queued q where q.workflow_step_uuid = s.workflow_step_uuid)
   union all
   select 'log_position_missing', 'step', t.workflow_step_uuid, jsonb_build_object('rows', count(*), 'last', max(t.sort_key)), null
-    from tasker.workflow_step_transitions t where p_task_uuid is null or t.task_uuid = p_task_uuid
+    from tasker.workflow_step_transitions t where (p_task_uuid is null or t.task_uuid = p_task_uuid)
+     and ((select tasker.bound_namespaces()) is null or t.namespace = any ((select tasker.bound_namespaces())::text[]))
    group by t.workflow_step_uuid having count(*) <> max(t.sort_key) or count(*) filter (where t.most_recent) <> 1
   union all
   select 'log_position_missing', 'task', t.task_uuid, jsonb_build_object('rows', count(*), 'last', max(t.sort_key)), null
-    from tasker.task_transitions t where p_task_uuid is null or t.task_uuid = p_task_uuid
+    from tasker.task_transitions t where (p_task_uuid is null or t.task_uuid = p_task_uuid)
+     and ((select tasker.bound_namespaces()) is null or t.namespace = any ((select tasker.bound_namespaces())::text[]))
    group by t.task_uuid having count(*) <> max(t.sort_key) or count(*) filter (where t.most_recent) <> 1
   union all
   select 'result_without_audit', 'step', t.workflow_step_uuid, jsonb_build_object('transition_uuid', t.workflow_step_transition_uuid), null
@@ -146,6 +151,7 @@ as $$
     join tasker.lifecycle_transitions r on r.lifecycle = t.lifecycle and r.from_state = t.from_state and r.event = t.event
                                        and r.to_state = t.to_state and r.reports_result
    where (p_task_uuid is null or t.task_uuid = p_task_uuid)
+     and ((select tasker.bound_namespaces()) is null or t.namespace = any ((select tasker.bound_namespaces())::text[]))
      and not exists (select from tasker.workflow_step_result_audit a
                       where a.workflow_step_uuid = t.workflow_step_uuid and a.workflow_step_transition_uuid = t.workflow_step_transition_uuid)
   union all
@@ -153,6 +159,7 @@ as $$
     from tasker.workflow_step_result_audit a
     join tasker.workflow_step_transitions t on t.workflow_step_transition_uuid = a.workflow_step_transition_uuid
    where (p_task_uuid is null or a.task_uuid = p_task_uuid) and not a.is_backfilled
+     and ((select tasker.bound_namespaces()) is null or a.namespace = any ((select tasker.bound_namespaces())::text[]))
      and not exists (select from tasker.lifecycle_transitions r
                       where r.lifecycle = t.lifecycle and r.from_state = t.from_state and r.event = t.event
                         and r.to_state = t.to_state and r.reports_result)

@@ -17,6 +17,7 @@ as $$
          format('select tasker.explain_task(%L)', o.task_uuid)
     from tasker.task_overview o
    where not o.is_terminal
+   and ((select tasker.bound_namespaces()) is null or o.namespace = any ((select tasker.bound_namespaces())::text[]))
      and greatest(o.state_since, (select max(t.created_at) from tasker.workflow_step_transitions t
                                     join tasker.workflow_steps s on s.workflow_step_uuid = t.workflow_step_uuid
                                    where s.task_uuid = o.task_uuid and t.most_recent)) < clock_timestamp() - p_older_than

@@ -16,6 +16,7 @@ as $$
 declare
   v_found    record;
   v_problems jsonb;
+  v_bound    text[] := tasker.bound_namespaces();
 begin
   if not p_dry_run then
     perform tasker.refuse_without_reason(p_reason, p_requested_by);
@@ -34,6 +35,7 @@ begin
         join tasker.workflow_step_transitions c on c.workflow_step_uuid = s.workflow_step_uuid and c.most_recent
         join tasker.lifecycle_states x on x.lifecycle = c.lifecycle and x.state = c.to_state
        where not x.is_terminal and (p_task_uuid is null or s.task_uuid = p_task_uuid)
+         and (v_bound is null or s.namespace = any (v_bound))
          -- of a task that has ended, what could not be cancelled is left where it is
          and (select t.completed_at from tasker.tasks t where t.task_uuid = s.task_uuid) is null
     )
@@ -60,6 +62,7 @@ begin
       join tasker.task_transitions c on c.task_uuid = t.task_uuid and c.most_recent
       join tasker.lifecycle_transitions r on r.lifecycle = c.lifecycle and r.from_state = c.to_state and r.operation = 'task_retry_due'
      where (p_task_uuid is null or t.task_uuid = p_task_uuid)
+       and (v_bound is null or t.namespace = any (v_bound))
        and not exists (select from tasker.timers x where x.task_uuid = t.task_uuid and x.kind = 'task_retry' and x.sort_key = c.sort_key)
     union all
     select 'task_could_move', t.task_uuid, null, 'drive it'
@@ -67,6 +70,7 @@ begin
       join tasker.task_transitions c on c.task_uuid = t.task_uuid and c.most_recent
       join tasker.lifecycle_states x on x.lifecycle = c.lifecycle and x.state = c.to_state and not x.is_terminal
      where (p_task_uuid is null or t.task_uuid = p_task_uuid)
+       and (v_bound is null or t.namespace = any (v_bound))
        and t.started_at is not null
        and cardinality(tasker.foreign_owned(array[t.task_uuid], null)) = 0
        and exists (select from tasker.task_path(c.lifecycle, c.to_state, (

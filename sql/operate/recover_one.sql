@@ -30,7 +30,7 @@ begin
      and (v_phase in ('queued', 'trial') or (v_phase = 'pending' and v_step.handed_out_at is not null)) then
     perform tasker.enqueue_steps(array[p_step_uuid], array[p_task_uuid], array[v_step.namespace]);
   elsif p_problem = 'reported_without_message' and v_phase in ('reported_success', 'reported_failure') then
-    perform pgmq.send('orchestration_step_results', jsonb_build_object('step_uuids', jsonb_build_array(p_step_uuid)));
+    perform tasker.wake_orchestration(array[p_step_uuid]);
   elsif p_problem = 'running_without_claim' and v_phase in ('running', 'validating')
         and not exists (select from tasker.step_claims k where k.claim_uuid = v_step.claim_uuid) then
     update tasker.workflow_steps s set claim_uuid = coalesce(s.claim_uuid, tasker.uuid_generate_v7())

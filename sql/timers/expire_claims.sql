@@ -12,12 +12,13 @@ declare
   v_others  uuid[];
   v_steps   uuid[];
   v_reports tasker.step_report[];
+  v_bound   text[] := tasker.bound_namespaces();
 begin
   -- tick holds other locks by now, so it waits for none of these: what somebody else works on is left to the next tick, and
   -- callers who tick at once take different claims. What the claim row says under its lock decides, so that an extension
   -- that came first wins.
   v_claims := array(select c.claim_uuid from tasker.step_claims c
-                     where least(c.lease_expires_at, c.first_timeout_at) <= p_now
+                     where least(c.lease_expires_at, c.first_timeout_at) <= p_now and (v_bound is null or c.namespace = any (v_bound))
                      order by least(c.lease_expires_at, c.first_timeout_at) limit p_limit for update skip locked);
   if cardinality(v_claims) = 0 then
     return 0;

@@ -1,13 +1,18 @@
 create or replace function tasker.next_due_at() returns timestamptz
-language sql
+language plpgsql
 stable
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 as $$
+declare
+  v_bound text[] := tasker.bound_namespaces();
+begin
+  return (
   select min(n.at)
-    from ((select t.due_at as at from tasker.timers t order by t.due_at limit 1)
+    from ((select t.due_at as at from tasker.timers t where v_bound is null or t.namespace = any (v_bound) order by t.due_at limit 1)
           union all
-          (select least(c.lease_expires_at, c.first_timeout_at) from tasker.step_claims c
-                                                           order by least(c.lease_expires_at, c.first_timeout_at) limit 1)) n
+          (select least(c.lease_expires_at, c.first_timeout_at) from tasker.step_claims c where v_bound is null or c.namespace = any (v_bound)
+                                                           order by least(c.lease_expires_at, c.first_timeout_at) limit 1)) n);
+end
 $$;
 comment on function tasker.next_due_at() is 'When the next timer is due or the next lease ends; null when nothing is waited for.';

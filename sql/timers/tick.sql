@@ -33,4 +33,4 @@ begin
 end
 $$;
 comment on function tasker.tick(int) is
-  'Fires what is due: backoffs, timeouts, leases, missed heartbeats, cooldowns, tasks left where they could go on, answers to forget. Any number of callers may run it at once; next_due_at tells when to come again.';
+  'Fires what is due: backoffs, timeouts, leases, missed heartbeats, cooldowns, tasks left where they could go on, answers to forget. Any number of callers may run it at once; next_due_at tells when to come again. A bound login does this for its namespaces alone.';

@@ -9,6 +9,9 @@ begin
   if p_lease is null or p_lease <= interval '0' then
     perform tasker.raise_error('TK400', 'a lease must be longer than nothing', jsonb_build_object('lease', p_lease));
   end if;
+  if not tasker.may_see_worker(p_worker_uuid) then
+    return 0;
+  end if;
   -- the worker before its claims, as everywhere
   update tasker.workers w set last_heartbeat_at = tasker.clock() where w.worker_uuid = p_worker_uuid;
   with mine as materialized (

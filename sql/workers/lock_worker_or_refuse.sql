@@ -5,7 +5,7 @@ as $$
 declare
   v_worker tasker.workers;
 begin
-  select * into v_worker from tasker.workers w where w.worker_uuid = p_worker_uuid for no key update;
+  select * into v_worker from tasker.workers w where w.worker_uuid = p_worker_uuid and tasker.may_see_worker(w.worker_uuid) for no key update;
   if not found then
     perform tasker.raise_error('TK404', format('there is no worker %s', coalesce(p_worker_uuid::text, 'null')),
                                jsonb_build_object('worker_uuid', p_worker_uuid), 'Call register_worker first.');
@@ -13,4 +13,4 @@ begin
   return v_worker;
 end
 $$;
-comment on function tasker.lock_worker_or_refuse(uuid) is 'Locks one worker, or raises TK404. Workers are locked before tasks.';
+comment on function tasker.lock_worker_or_refuse(uuid) is 'Locks one worker, or raises TK404, also for one that this login may not see. Workers are locked before tasks.';

@@ -7,12 +7,13 @@ declare
   v_claims uuid[];
   v_state  text;
   v_moved  int := 0;
+  v_bound  text[] := tasker.bound_namespaces();
 begin
   for v_worker in
     select w.* from tasker.workers w
       join tasker.worker_transitions t on t.worker_uuid = w.worker_uuid and t.most_recent
       join tasker.lifecycle_states s on s.lifecycle = t.lifecycle and s.state = t.to_state
-     where not s.is_terminal
+     where not s.is_terminal and (v_bound is null or w.namespaces <@ v_bound)
        and case s.phase
              when 'busy' then w.last_heartbeat_at <= p_now - w.heartbeat_interval * w.max_missed_heartbeats
              -- as long again since it was given up, so that a clock that jumps ahead ends nobody at once

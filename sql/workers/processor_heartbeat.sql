@@ -4,10 +4,11 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_bound text[] := tasker.bound_namespaces();
   v_until timestamptz;
 begin
   update tasker.processors p set lease_expires_at = tasker.clock() + p_lease
-   where p.processor_uuid = p_processor_uuid
+   where p.processor_uuid = p_processor_uuid and (v_bound is null or p.namespaces <@ v_bound)
   returning p.lease_expires_at into v_until;
   if not found then
     perform tasker.raise_error('TK404', format('there is no processor %s', coalesce(p_processor_uuid::text, 'null')),

@@ -9,7 +9,7 @@ begin
   if coalesce(p_name, '') = '' or p_lease is null or p_lease <= interval '0' then
     perform tasker.raise_error('TK400', 'a processor needs a name and a lease', jsonb_build_object('name', p_name, 'lease', p_lease));
   end if;
-  insert into tasker.processors (name, lease_expires_at) values (p_name, tasker.clock() + p_lease)
+  insert into tasker.processors (name, lease_expires_at, namespaces) values (p_name, tasker.clock() + p_lease, tasker.bound_namespaces())
   returning processor_uuid into v_uuid;
   return v_uuid;
 end

@@ -16,6 +16,7 @@ declare
   v_answer text := tasker.begin_request(p_request_id, 'register_worker', jsonb_build_array(p_name, p_capabilities, p_max_concurrent, p_vocabulary, p_namespaces, p_heartbeat_interval, p_max_missed_heartbeats));
   v_lifecycle tasker.lifecycles;
   v_uuid      uuid;
+  v_bound     text[] := tasker.bound_namespaces();
 begin
   if v_answer is not null then
     return v_answer::uuid;
@@ -32,6 +33,11 @@ begin
    where v.vocabulary = p_vocabulary;
   if not found then
     perform tasker.raise_error('TK404', format('there is no vocabulary %s with workers', p_vocabulary), jsonb_build_object('vocabulary', p_vocabulary));
+  end if;
+  -- a bound login's worker serves what the login is bound to, or less
+  p_namespaces := coalesce(p_namespaces, v_bound);
+  if v_bound is not null then
+    perform tasker.refuse_foreign_namespace(n.namespace) from unnest(p_namespaces) as n(namespace);
   end if;
   insert into tasker.workers (name, vocabulary, lifecycle, namespaces, capabilities, max_concurrent, last_heartbeat_at,
                               heartbeat_interval, max_missed_heartbeats)

@@ -16,6 +16,7 @@ declare
   v_states   text[];
   v_refused  int;
   v_direct   tasker.step_move[];  -- settled by the report itself
+  v_bound    text[] := tasker.bound_namespaces();
   v_kept     uuid[];              -- validated by the worker, who keeps its claim
 begin
   -- A claim that is not current now never will be again: late reports wait for nobody and nobody waits for them.
@@ -23,7 +24,8 @@ begin
                                     from unnest(p_reports) r
                                    cross join lateral (select from tasker.workflow_steps s
                                                         where s.workflow_step_uuid = r.step_uuid
-                                                          and s.claim_uuid = r.claim_uuid limit 1) held));
+                                                          and s.claim_uuid = r.claim_uuid
+                                                          and (v_bound is null or s.namespace = any (v_bound)) limit 1) held));
 
   with judged as materialized (
     select r.position, r.step_uuid, r.metadata, s.task_uuid, s.namespace, s.lifecycle, s.claim_uuid, s.worker_uuid,
@@ -37,7 +39,8 @@ begin
            r.problem
       from unnest(p_reports) r
       left join lateral (select * from tasker.workflow_steps s
-                          where s.workflow_step_uuid = r.step_uuid limit 1) s on true
+                          where s.workflow_step_uuid = r.step_uuid
+                            and (v_bound is null or s.namespace = any (v_bound)) limit 1) s on true
       left join lateral (select t.correlation_id from tasker.tasks t where t.task_uuid = s.task_uuid limit 1) t on true
       left join lateral (select c.to_state, c.sort_key from tasker.workflow_step_transitions c
                           where c.workflow_step_uuid = s.workflow_step_uuid and c.most_recent limit 1) c on true
@@ -107,7 +110,7 @@ begin
                       where m.workflow_step_uuid <> all (v_kept)
                         and m.workflow_step_uuid not in (select d.workflow_step_uuid from unnest(v_direct) d));
     if cardinality(v_steps) > 0 then
-      perform pgmq.send('orchestration_step_results', jsonb_build_object('step_uuids', to_jsonb(v_steps)));
+      perform tasker.wake_orchestration(v_steps);
     end if;
     if v_direct is not null then
       perform tasker.settle_steps(array(select d.workflow_step_uuid from unnest(v_direct) d), null, v_direct);

@@ -16,6 +16,7 @@ declare
   v_answer text := tasker.begin_request(p_request_id, 'cancel_task', jsonb_build_array(p_task_uuid, p_reason, p_requested_by));
   v_state text;
   v_child uuid;
+  v_bound text[] := tasker.bound_namespaces();
 begin
   if v_answer is not null then
     return v_answer;
@@ -23,9 +24,10 @@ begin
   -- the whole family in one order, whatever its shape
   perform tasker.lock_work(array(
     with recursive family as (
-      select p_task_uuid as task_uuid
+      select t.task_uuid from tasker.tasks t where t.task_uuid = p_task_uuid and (v_bound is null or t.namespace = any (v_bound))
        union
       select t.task_uuid from tasker.tasks t join family f on t.parent_task_uuid = f.task_uuid
+       where v_bound is null or t.namespace = any (v_bound)
     )
     select f.task_uuid from family f));
   v_state := tasker.command_task(p_task_uuid, 'cancel_task', p_reason, p_requested_by);
@@ -33,7 +35,7 @@ begin
     select t.task_uuid from tasker.tasks t
       join tasker.task_transitions c on c.task_uuid = t.task_uuid and c.most_recent
       join tasker.lifecycle_states s on s.lifecycle = c.lifecycle and s.state = c.to_state
-     where t.parent_task_uuid = p_task_uuid and not s.is_terminal
+     where t.parent_task_uuid = p_task_uuid and not s.is_terminal and (v_bound is null or t.namespace = any (v_bound))
      order by t.task_uuid
   loop
     perform tasker.cancel_task(v_child, format('its parent %s was cancelled: %s', p_task_uuid, p_reason), p_requested_by);
@@ -42,4 +44,4 @@ begin
 end
 $$;
 comment on function tasker.cancel_task(uuid, text, text, text) is
-  'Cancels a task, its unfinished steps and its children at once. Running work is told and fenced off: its reports are refused.';
+  'Cancels a task, its unfinished steps and its children at once; a bound login those that it sees. Running work is told and fenced off: its reports are refused.';

@@ -19,6 +19,7 @@ declare
   v_spaces text[] := array[]::text[];
   v_space  text;
   v_starting uuid[];
+  v_bound  text[] := tasker.bound_namespaces();
 begin
   if p_limit is null or p_limit not between 1 and 10000 then
     perform tasker.raise_error('TK400', format('can''t claim %s steps at once', coalesce(p_limit::text, 'null')),
@@ -63,6 +64,7 @@ begin
             union all
             select c.namespace, c.queue_name from tasker.capability_queues c where c.requires <@ v_worker.capabilities) q
      where q.namespace = any (coalesce(p_namespaces, v_worker.namespaces, array[q.namespace]))
+       and (v_bound is null or q.namespace = any (v_bound))
      order by random()
   loop
     v_steps := tasker.pop_claimable(v_queue.queue_name, v_left);

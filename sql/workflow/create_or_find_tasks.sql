@@ -18,7 +18,7 @@ begin
   select t.parent_task_uuid into v_parent
     from unnest(p_tasks) t
    where t.parent_task_uuid is not null
-     and not exists (select from tasker.tasks k where k.task_uuid = t.parent_task_uuid)
+     and not exists (select from tasker.tasks k where k.task_uuid = t.parent_task_uuid and tasker.may_see(k.namespace))
    limit 1;
   if found then
     perform tasker.raise_error('TK404', format('there is no parent task %s', v_parent),

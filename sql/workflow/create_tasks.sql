@@ -43,6 +43,9 @@ begin
                                jsonb_build_object('problems', v_problems), 'Nothing was created. Mend every problem and send it again.');
   end if;
 
+  perform tasker.refuse_foreign_namespace(n.namespace)
+     from (select distinct coalesce(r.request ->> 'namespace', 'default') as namespace from jsonb_array_elements(p_requests) as r(request)) n;
+
   with requests as materialized (
     select r.position, r.request, coalesce(r.request ->> 'namespace', 'default') as namespace, r.request ->> 'name' as name,
            r.request ->> 'version' as version,

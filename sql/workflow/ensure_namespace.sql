@@ -12,6 +12,7 @@ begin
                                jsonb_build_object('namespace', p_namespace),
                                'Use 1 to 63 letters, digits, underscores, dots and hyphens, beginning with a letter or digit.');
   end if;
+  perform tasker.refuse_foreign_namespace(p_namespace);
   insert into tasker.task_namespaces (namespace, queue_name, description)
   values (p_namespace, v_queue, p_description)
       on conflict do nothing  -- two at once meet at the namespace or at its queue's name

@@ -5,7 +5,7 @@ as $$
 declare
   v_task uuid;
 begin
-  select s.task_uuid into v_task from tasker.workflow_steps s where s.workflow_step_uuid = p_step_uuid;
+  select s.task_uuid into v_task from tasker.workflow_steps s where s.workflow_step_uuid = p_step_uuid and tasker.may_see(s.namespace);
   if not found then
     perform tasker.raise_error('TK404', format('there is no step %s', coalesce(p_step_uuid::text, 'null')),
                                jsonb_build_object('step_uuid', p_step_uuid), 'See them in tasker.step_overview.');

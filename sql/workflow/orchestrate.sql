@@ -17,7 +17,7 @@ begin
                                jsonb_build_object('limit', p_limit), 'Drain 1 to 10,000 messages in one call.');
   end if;
   perform tasker.refuse_unknown_processor(p_processor_uuid);
-  select array_agg(p.message order by p.msg_id) into v_messages from pgmq.pop('orchestration_step_results', p_limit) p;
+  v_messages := tasker.pop_results(p_limit);
   if v_messages is null then
     return v_counts;
   end if;
@@ -40,4 +40,4 @@ begin
 end
 $$;
 comment on function tasker.orchestrate(uuid, int) is
-  'Drains reported results in bulk. Anybody may call it at any time: workers do after every report, and a crash leaves its messages to the next caller.';
+  'Drains reported results in bulk. Anybody may call it at any time: workers do after every report, and a crash leaves its messages to the next caller. A bound login drains those of its namespaces.';

@@ -4,7 +4,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if p_processor_uuid is not null
-     and not exists (select from tasker.processors p where p.processor_uuid = p_processor_uuid) then
+     and not exists (select from tasker.processors p where p.processor_uuid = p_processor_uuid
+                        and (tasker.bound_namespaces() is null or p.namespaces <@ tasker.bound_namespaces())) then
     perform tasker.raise_error('TK404', format('there is no processor %s', p_processor_uuid),
                                jsonb_build_object('processor_uuid', p_processor_uuid), 'Call register_processor first.');
   end if;

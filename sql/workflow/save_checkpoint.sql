@@ -6,7 +6,7 @@ as $$
 declare
   v_step tasker.workflow_steps;
 begin
-  select * into v_step from tasker.workflow_steps s where s.workflow_step_uuid = p_step_uuid for no key update;
+  select * into v_step from tasker.workflow_steps s where s.workflow_step_uuid = p_step_uuid and tasker.may_see(s.namespace) for no key update;
   if not found then
     perform tasker.raise_error('TK404', format('there is no step %s', coalesce(p_step_uuid::text, 'null')), jsonb_build_object('step_uuid', p_step_uuid));
   elsif v_step.claim_uuid is distinct from p_claim_uuid or p_claim_uuid is null then

@@ -30,9 +30,7 @@ begin
     v_tasks := array(select t from unnest(v_tasks) t where t <> all (v_foreign));
     v_steps := array(select s.workflow_step_uuid from tasker.workflow_steps s
                       where s.workflow_step_uuid = any (p_step_uuids) and s.task_uuid <> all (v_foreign));
-    perform pgmq.send('orchestration_step_results',
-                      jsonb_build_object('step_uuids', (select jsonb_agg(s) from unnest(p_step_uuids) s
-                                                         where s <> all (v_steps))), 1);
+    perform tasker.wake_orchestration(array(select s from unnest(p_step_uuids) s where s <> all (v_steps)), 1);
   end if;
 
   if exists (select from tasker.processors) then

@@ -74,7 +74,7 @@ begin
     perform tasker.enqueue_steps(array[p_step_uuid], array[v_task], array[v_step.namespace]);
   elsif v_state.phase in ('reported_success', 'reported_failure') then
     perform tasker.release_claims(array[p_step_uuid]);
-    perform pgmq.send('orchestration_step_results', jsonb_build_object('step_uuids', jsonb_build_array(p_step_uuid)));
+    perform tasker.wake_orchestration(array[p_step_uuid]);
   elsif v_state.phase <> 'running' then
     perform tasker.after_step_moves(v_task, array[v_move]);
   end if;

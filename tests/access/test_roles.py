@@ -10,7 +10,8 @@ import pytest
 
 from tests.kernel.engine import DIAMOND, Engine, chain, refused
 
-RULES = {"lifecycle_diagram", "schema_version", "clock"}
+# bound_namespaces: policies ask it for whoever reads
+RULES = {"lifecycle_diagram", "schema_version", "clock", "bound_namespaces"}
 READING = {
     "task_status", "explain_task", "allowed_events", "task_state", "step_state", "get_step_readiness_status",
     "get_task_execution_context", "changes_after", "current_cursor", "export_transitions",
@@ -51,13 +52,24 @@ ATTACHING = {
     "record_attachment", "record_detachment", "start_attached", "keep_attached_key",
 }  # fmt: skip
 
+_WORKERS = {"may_see_worker"}  # asked by the policy of the log of workers
+
 CALLS = {
     "tasker_client": RULES | READING | CREATING | AUDIT | MOVING,
     "tasker_worker": RULES | WORKING | MOVING,
-    "tasker_operator": RULES | READING | CREATING | WORKING | OPERATING | AUDIT | METRICS | MOVING | ATTACHING,
+    "tasker_operator": RULES
+    | READING
+    | CREATING
+    | WORKING
+    | OPERATING
+    | AUDIT
+    | METRICS
+    | MOVING
+    | ATTACHING
+    | _WORKERS,
     # check_consistency: evidence that nothing is missing
-    "tasker_auditor": RULES | READING | AUDIT | METRICS | {"attached_state", "check_consistency"},
-    "tasker_monitor": RULES | METRICS,
+    "tasker_auditor": RULES | READING | AUDIT | METRICS | _WORKERS | {"attached_state", "check_consistency"},
+    "tasker_monitor": RULES | METRICS | _WORKERS,
 }
 
 _CATALOGUE = {
@@ -76,6 +88,7 @@ _CONTENTS = {"step_checkpoints", "idempotency_keys"}  # partial results, stored 
 _EVIDENCE = {
     "workflow_step_result_audit", "audit_records", "rejected_transitions", "timeline", "task_transitions",
     "workflow_step_transitions", "worker_transitions", "circuit_breaker_transitions", "task_overview", "schema_info",
+    "login_bindings", "login_binding_changes",
 }  # fmt: skip
 _METRICS = {
     "metrics_state_visits", "metrics_transition_counts", "metrics_time_in_state", "metrics_states", "metrics_rejections",
@@ -84,11 +97,19 @@ _METRICS = {
 _ATTACHED = {"attached_lifecycles", "attached_transitions", "attached_overview"}
 READS = {
     "tasker_client": _CATALOGUE | _WORK | _ATTACHED,
-    # a worker whose connection broke looks for claims whose answer was lost; of workflow_steps it reads four columns
-    "tasker_worker": _CATALOGUE | _ATTACHED | {"task_overview", "step_overview", "workflow_steps"},
+    # a worker whose connection broke looks for claims whose answer was lost
+    "tasker_worker": _CATALOGUE | _ATTACHED | {"task_overview", "step_overview"},
     "tasker_operator": _CATALOGUE | _WORK | _DRIVE | _CONTENTS | _EVIDENCE | _METRICS | _ATTACHED,
     "tasker_auditor": _CATALOGUE | _EVIDENCE | _METRICS | _ATTACHED,
     "tasker_monitor": _CATALOGUE | _DRIVE | _METRICS,
+}
+# views read as whoever asks: of these tables a role reads the columns that its views show, and no others
+READS_PARTLY = {
+    "tasker_client": {"step_claims"},
+    "tasker_worker": {"tasks", "task_transitions", "workflow_steps", "workflow_step_transitions", "step_claims"},
+    "tasker_operator": set(),
+    "tasker_auditor": {"tasks", "workflow_steps", "workers", "step_claims", "idempotency_keys"},
+    "tasker_monitor": {"idempotency_keys", "task_transitions", "workflow_step_transitions", "attached_transitions"},
 }
 
 
@@ -107,15 +128,38 @@ def test_a_role_may_call_what_it_is_for_and_nothing_else(rules: Engine, role: st
 @pytest.mark.parametrize("role", READS)
 def test_a_role_reads_what_it_is_for_and_writes_nothing_but_moves(rules: Engine, role: str) -> None:
     rows = rules.rows(
-        "select relname, has_any_column_privilege(%s, oid, 'select') as reads,"
+        "select relname, has_any_column_privilege(%s, oid, 'select') as reads, has_table_privilege(%s, oid, 'select') as whole,"
         " has_any_column_privilege(%s, oid, 'insert') or has_any_column_privilege(%s, oid, 'update')"
         "  or has_table_privilege(%s, oid, 'delete') or has_table_privilege(%s, oid, 'truncate') as writes"
         " from pg_class where relnamespace = 'tasker'::regnamespace and relkind in ('r', 'v', 'p')",
-        *[role] * 5,
+        *[role] * 6,
     )
     moves = role in {"tasker_client", "tasker_worker", "tasker_operator"}
     assert {row["relname"] for row in rows if row["writes"]} == ({"attached_transitions"} if moves else set())
-    assert {row["relname"] for row in rows if row["reads"]} == READS[role]
+    assert {row["relname"] for row in rows if row["whole"]} == READS[role]
+    assert {row["relname"] for row in rows if row["reads"] and not row["whole"]} == READS_PARTLY[role]
+
+
+def test_of_a_table_that_is_read_partly_a_role_reads_what_its_views_show(rules: Engine) -> None:
+    """Views read as whoever asks. Columns that no view of the role shows are closed, but for the four of a worker's claims."""
+    rows = rules.rows(
+        """
+        with shown as (
+          select distinct d.refobjid as relation, d.refobjsubid as attnum, v.oid as view
+            from pg_rewrite w join pg_class v on v.oid = w.ev_class and v.relnamespace = 'tasker'::regnamespace
+            join pg_depend d on d.objid = w.oid and d.classid = 'pg_rewrite'::regclass and d.refclassid = 'pg_class'::regclass
+                            and d.refobjid <> v.oid and d.refobjsubid > 0)
+        select r.role, c.relname as relation, a.attname as column, has_column_privilege(r.role, c.oid, a.attnum, 'select') as may,
+               exists (select from shown s where s.relation = c.oid and s.attnum = a.attnum
+                          and has_table_privilege(r.role, s.view, 'select')) as is_shown
+          from unnest(%s::text[]) as r(role) cross join pg_class c
+          join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+         where c.relnamespace = 'tasker'::regnamespace and c.relkind = 'r' and not has_table_privilege(r.role, c.oid, 'select')
+        """,
+        list(CALLS),
+    )
+    differ = {(row["role"], row["relation"], row["column"]) for row in rows if row["may"] != row["is_shown"]}
+    assert differ == {("tasker_worker", "workflow_steps", "lifecycle")}
 
 
 @pytest.mark.parametrize("role", ["tasker_client", "tasker_worker", "tasker_operator"])
