@@ -454,6 +454,7 @@ class IdempotencyKey(Base):
     __tablename__ = "idempotency_keys"
 
     request_id: Mapped[str] = mapped_column(primary_key=True)
+    login: Mapped[str] = mapped_column(primary_key=True)
     endpoint: Mapped[str]
     request_hash: Mapped[str]
     response_status: Mapped[int]

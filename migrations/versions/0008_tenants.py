@@ -2,8 +2,8 @@
 
 from pgtasker.migrate import refuse_downgrade, run_script
 
-revision = "0007_tenants"
-down_revision = "0006_attached_lifecycles"
+revision = "0008_tenants"
+down_revision = "0007_conditions_and_resumption"
 branch_labels = None
 depends_on = None
 
