@@ -23,7 +23,7 @@ begin
              last_error_signature = v_signature
        where b.tool = p_tool;
       perform tasker.move_breaker(p_tool, 'breaker_trip', jsonb_build_object('error', p_error));
-    elsif p_successes > 0 and (v_breaker.failures > 0 or v_breaker.error_repeats > 0) then
+    elsif p_successes > 0 and (v_breaker.failures > 0 or v_breaker.error_repeats > 0 or v_breaker.last_error_signature is not null) then
       update tasker.circuit_breakers b set failures = 0, error_repeats = 0, last_error_signature = null where b.tool = p_tool;
     end if;
   elsif v_phase = 'half_open' and p_is_trial then
