@@ -123,7 +123,7 @@ grant select (task_uuid, namespace, name, version, vocabulary, total_steps, pend
   on tasker.tasks to tasker_worker, tasker_auditor;
 grant select (task_uuid, lifecycle, to_state, most_recent, created_at) on tasker.task_transitions to tasker_worker;
 grant select (workflow_step_uuid, task_uuid, namespace, name, handler, ordinal, attempts, max_attempts, unmet_dependencies, arguments,
-              result_transition_uuid, created_at)
+              result_transition_uuid, created_at, left_out)
   on tasker.workflow_steps to tasker_worker;
 grant select (workflow_step_transition_uuid, workflow_step_uuid, lifecycle, to_state, metadata, most_recent, created_at)
   on tasker.workflow_step_transitions to tasker_worker;

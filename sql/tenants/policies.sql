@@ -24,7 +24,7 @@ begin
         ('workers', 'namespaces <@ %s'), ('worker_transitions', 'tasker.may_see_worker(worker_uuid)'),
         ('processors', 'namespaces <@ %s'),
         -- shared by all namespaces
-        ('circuit_breakers', 'false'), ('circuit_breaker_transitions', 'false'),
+        ('tools', 'false'), ('circuit_breakers', 'false'), ('circuit_breaker_transitions', 'false'),
         -- of the login itself
         ('idempotency_keys', 'login = session_user'), ('login_bindings', 'login = session_user'),
         ('login_binding_changes', 'login = session_user')) as r(made_for, shows)

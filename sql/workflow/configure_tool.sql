@@ -10,6 +10,7 @@ as $$
 declare
   v_answer text := tasker.begin_request(p_request_id, 'configure_tool', jsonb_build_array(p_tool, p_timeout));
 begin
+  perform tasker.refuse_bound_login('what holds for a tool is shared by all');
   if v_answer is not null then
     return;
   end if;

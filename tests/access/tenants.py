@@ -60,6 +60,7 @@ ATTEMPTS: dict[str, list[Attempt]] = {
     "give_up_task": [hidden(f"select tasker.give_up_task(%(blocked)s, {_BY})")],
     "resolve_task": [hidden(f"select tasker.resolve_task(%(blocked)s, {_BY})")],
     "reset_task": [hidden(f"select tasker.reset_task(%(failed)s, {_BY})")],
+    "resume_task": [hidden(f"select tasker.resume_task(%(failed)s, {_BY})")],
     "transition_task": [
         hidden("select tasker.transition_task(%(unstarted)s, 'start')"),
         hidden("select tasker.transition_task(%(own_unstarted)s, 'start', %(processor)s)"),
@@ -169,6 +170,7 @@ ATTEMPTS: dict[str, list[Attempt]] = {
     "breaker_state": [answers("select tasker.breaker_state('rival-tool')", None)],
     "configure_breaker": [refused_to("select tasker.configure_breaker('rival-tool', 1)")],
     "record_breaker_result": [refused_to("select tasker.record_breaker_result('rival-tool', false)")],
+    "configure_tool": [refused_to("select tasker.configure_tool('rival-tool', '1 second')")],
     "reset_breaker": [refused_to(f"select tasker.reset_breaker('open-tool', {_BY})")],
     "define_vocabulary": [
         refused_to("""select tasker.define_vocabulary(v.definition || '{"description": "mine"}')"""
@@ -330,6 +332,7 @@ def build(root: Engine, acme_dsn: str, conn: psycopg.Connection[Any]) -> World:
         json.dumps({"name": "flow", "namespace": "rival", "description": MARK, "steps": [{"name": "a"}]}),
     )
     root.one("select tasker.configure_breaker('rival-tool')")
+    root.one("select tasker.configure_tool('rival-tool', '1 hour')")
     root.one("select tasker.configure_breaker('open-tool', 1)")
     root.one("select tasker.record_breaker_result('open-tool', false)")
 
