@@ -85,6 +85,14 @@ grant execute on function
   to tasker_auditor, tasker_operator, tasker_client;
 grant execute on function tasker.check_consistency(uuid) to tasker_auditor;
 grant select on tasker.login_bindings, tasker.login_binding_changes to tasker_auditor, tasker_operator;
+grant select on tasker.changes, tasker.audit_events, tasker.audit_seals, tasker.attached_transitions to tasker_auditor, tasker_operator;
+grant execute on function tasker.verify_audit(bigint), tasker.audit_digest(bigint), tasker.verify_digest(text)
+  to tasker_auditor, tasker_operator;
+grant execute on function tasker.seal_audit(int) to tasker_operator;
+-- runs with the caller's rights; a refusal that somebody makes up carries that somebody's login
+grant execute on function
+    tasker.attempt_command(text, text, text, text, text), tasker.record_refusal(text, uuid, text, text, jsonb)
+  to tasker_client, tasker_worker, tasker_operator;
 
 -- export, metrics
 grant execute on function tasker.export_transitions(timestamptz, timestamptz, text) to tasker_client, tasker_operator, tasker_auditor;

@@ -23,9 +23,9 @@ create or replace trigger refuse_update
   before update on tasker.circuit_breaker_transitions
   for each row
   when (not (old.most_recent and not new.most_recent)
-        or (old.circuit_breaker_transition_uuid, old.circuit_breaker_uuid, old.lifecycle, old.to_state, old.from_state, old.event, old.metadata, old.sort_key, old.created_at)
+        or (old.circuit_breaker_transition_uuid, old.circuit_breaker_uuid, old.lifecycle, old.to_state, old.from_state, old.event, old.metadata, old.sort_key, old.created_at, old.recorded_xid)
            is distinct from
-           (new.circuit_breaker_transition_uuid, new.circuit_breaker_uuid, new.lifecycle, new.to_state, new.from_state, new.event, new.metadata, new.sort_key, new.created_at))
+           (new.circuit_breaker_transition_uuid, new.circuit_breaker_uuid, new.lifecycle, new.to_state, new.from_state, new.event, new.metadata, new.sort_key, new.created_at, new.recorded_xid))
   execute function tasker.refuse_log_change();
 comment on trigger refuse_update on tasker.circuit_breaker_transitions is 'Rows do not change, but for losing most_recent.';
 alter table tasker.circuit_breaker_transitions enable always trigger refuse_update;

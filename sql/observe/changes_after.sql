@@ -32,6 +32,7 @@ begin
     from (select c.* from tasker.changes c
            where (c.recorded_xid, c.change_id) >= (v_xid, v_change)
              and c.recorded_xid < pg_snapshot_xmin(pg_current_snapshot())
+             and c.log not in ('rejection', 'event', 'binding')  -- evidence, but no transition
            order by c.recorded_xid, c.change_id
            -- of what others did nothing counts towards the limit
            limit case when v_bound is null then p_limit + 1 end) b

@@ -17,7 +17,7 @@ begin
     return 0;
   end if;
   -- below the oldest running transaction nothing can appear any more, so every row is counted once
-  select array_agg((c.recorded_xid, c.change_id, c.log, c.transition_uuids)::tasker.changes order by c.recorded_xid, c.change_id)
+  select array_agg(c::tasker.changes order by c.recorded_xid, c.change_id)
     into v_changes
     from (select c.* from tasker.changes c
            where (c.recorded_xid, c.change_id) > (v_cursor.recorded_xid, v_cursor.change_id)

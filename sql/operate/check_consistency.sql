@@ -158,7 +158,7 @@ as $$
   select 'audit_without_result', 'step', a.workflow_step_uuid, jsonb_build_object('audit_uuid', a.workflow_step_result_audit_uuid), null
     from tasker.workflow_step_result_audit a
     join tasker.workflow_step_transitions t on t.workflow_step_transition_uuid = a.workflow_step_transition_uuid
-   where (p_task_uuid is null or a.task_uuid = p_task_uuid) and not a.is_backfilled
+   where (p_task_uuid is null or a.task_uuid = p_task_uuid)
      and ((select tasker.bound_namespaces()) is null or a.namespace = any ((select tasker.bound_namespaces())::text[]))
      and not exists (select from tasker.lifecycle_transitions r
                       where r.lifecycle = t.lifecycle and r.from_state = t.from_state and r.event = t.event

@@ -25,6 +25,8 @@ begin
         ('processors', 'namespaces <@ %s'),
         -- shared by all namespaces
         ('tools', 'false'), ('circuit_breakers', 'false'), ('circuit_breaker_transitions', 'false'),
+        ('changes', 'false'), ('audit_seals', 'false'),
+        ('audit_events', 'namespace = any (%s)'),
         -- of the login itself
         ('idempotency_keys', 'login = session_user'), ('login_bindings', 'login = session_user'),
         ('login_binding_changes', 'login = session_user')) as r(made_for, shows)

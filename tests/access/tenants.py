@@ -93,7 +93,7 @@ ATTEMPTS: dict[str, list[Attempt]] = {
             "select code from tasker.complete_steps("
             " jsonb_build_array(jsonb_build_object('step_uuid', %(step)s::uuid, 'claim_uuid', %(claim)s::uuid)))",
             "TK404",
-            "rejected_transitions",
+            "rejected_transitions", "changes",
         ),
     ],
     "report_validation": [hidden("select tasker.report_validation(%(validating_step)s, %(validating_claim)s, true)")],
@@ -164,6 +164,16 @@ ATTEMPTS: dict[str, list[Attempt]] = {
     "metrics_time_in_state": [nothing("select * from tasker.metrics_time_in_state(%(own_until)s)")],
     "metrics_transition_counts": [nothing("select * from tasker.metrics_transition_counts(%(own_until)s)")],
     "prometheus_metrics": [refused_to("select tasker.prometheus_metrics()")],
+    # a refusal is kept, with nothing of the task in it
+    "attempt_command": [
+        answers(f"select code from tasker.attempt_command('cancel_task', %(task)s::text, {_BY})", "TK404",
+                "rejected_transitions", "changes"),
+    ],
+    # over all namespaces
+    "seal_audit": [refused_to("select tasker.seal_audit()")],
+    "verify_audit": [refused_to("select tasker.verify_audit()")],
+    "audit_digest": [refused_to("select tasker.audit_digest()")],
+    "verify_digest": [refused_to("select tasker.verify_digest('{\"seal\": 1, \"digest\": \"' || repeat('0', 64) || '\"}')")],
     # shared by all
     "breaker_allows": [refused_to("select tasker.breaker_allows('rival-tool')")],
     "breaker_permit": [refused_to("select tasker.breaker_permit('rival-tool')")],
@@ -194,6 +204,7 @@ NOT_TRIED = {
     "raise_error": "raises what it is told",
     "record_attachment": "a part of attach_lifecycle, which is tried: asks whether the triggers are there",
     "record_detachment": "a part of detach_lifecycle, which is tried: asks whether the triggers are gone",
+    "record_refusal": "a part of attempt_command, which is tried: keeps the key that it is told",
     "refuse_attached": "raises what it is told",
     "register_processor": "makes something of the login's own",
     "schema_version": "the same for all",

@@ -17,6 +17,9 @@ READING = {
     "get_task_execution_context", "changes_after", "current_cursor", "export_transitions",
 }  # fmt: skip
 AUDIT = {"get_step_audit_history", "get_task_audit_history", "get_audit_by_worker", "get_audit_by_correlation_id"}
+VERIFYING = {"verify_audit", "audit_digest", "verify_digest"}
+# a command whose refusal is kept; it runs with the caller's rights
+ATTEMPTING = {"attempt_command", "record_refusal"}
 CREATING = {
     "register_template", "ensure_namespace", "create_task", "create_tasks", "create_task_from_graph", "cancel_task",
 }  # fmt: skip
@@ -55,8 +58,8 @@ ATTACHING = {
 _WORKERS = {"may_see_worker"}  # asked by the policy of the log of workers
 
 CALLS = {
-    "tasker_client": RULES | READING | CREATING | AUDIT | MOVING,
-    "tasker_worker": RULES | WORKING | MOVING,
+    "tasker_client": RULES | READING | CREATING | AUDIT | MOVING | ATTEMPTING,
+    "tasker_worker": RULES | WORKING | MOVING | ATTEMPTING,
     "tasker_operator": RULES
     | READING
     | CREATING
@@ -66,9 +69,18 @@ CALLS = {
     | METRICS
     | MOVING
     | ATTACHING
-    | _WORKERS,
+    | ATTEMPTING
+    | VERIFYING
+    | _WORKERS
+    | {"seal_audit"},
     # check_consistency: evidence that nothing is missing
-    "tasker_auditor": RULES | READING | AUDIT | METRICS | _WORKERS | {"attached_state", "check_consistency"},
+    "tasker_auditor": RULES
+    | READING
+    | AUDIT
+    | METRICS
+    | VERIFYING
+    | _WORKERS
+    | {"attached_state", "check_consistency"},
     "tasker_monitor": RULES | METRICS | _WORKERS,
 }
 
@@ -89,6 +101,7 @@ _EVIDENCE = {
     "workflow_step_result_audit", "audit_records", "rejected_transitions", "timeline", "task_transitions",
     "workflow_step_transitions", "worker_transitions", "circuit_breaker_transitions", "task_overview", "schema_info",
     "login_bindings", "login_binding_changes",
+    "changes", "audit_events", "audit_seals", "attached_transitions",
 }  # fmt: skip
 _METRICS = {
     "metrics_state_visits", "metrics_transition_counts", "metrics_time_in_state", "metrics_states", "metrics_rejections",

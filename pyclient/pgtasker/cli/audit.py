@@ -1,8 +1,10 @@
-"""``pgtasker audit``: who produced which result, newest first."""
+"""``pgtasker audit``: who produced which result; seals over all evidence, and what does not fit them."""
 
 from __future__ import annotations
 
 import dataclasses
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
@@ -10,14 +12,14 @@ from cyclopts import App, Parameter
 from pgtasker.cli import _output as output
 from pgtasker.cli._arguments import Step, TaskUuid
 from pgtasker.cli._database import database, parse_uuid
-from pgtasker.cli._errors import OK, CommandError
+from pgtasker.cli._errors import OK, REFUSED, CommandError, usage_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pgtasker import AuditRecord
 
-app = App(name="audit", help="Read the audit trail of results, newest first.", result_action="return_value")
+app = App(name="audit", help="Read the audit trail, seal it and verify it.", result_action="return_value")
 
 COLUMNS = ("recorded_at", "step_name", "success", "execution_time_ms", "worker_uuid", "workflow_step_uuid")
 
@@ -56,6 +58,87 @@ def correlation(
     """All results of the tasks that carry a correlation id."""
     with database() as db:
         return _print(db.client.get_audit_by_correlation_id(parse_uuid(correlation, "a correlation id is a uuid")))
+
+
+@app.command
+def seal(
+    *,
+    limit: Annotated[int, Parameter(help="Changes in one seal, and one transaction.")] = 10_000,
+) -> int:
+    """Seal what was committed and is not sealed yet. Run it from cron, every minute or hour."""
+    made = []
+    with database() as db:
+        while True:
+            sealed = db.row("select * from tasker.seal_audit(%s)", (limit,)) or {}
+            if sealed["changes"]:
+                made.append({name: value for name, value in sealed.items() if name != "more"})
+            if not sealed["more"]:
+                break
+    output.emit_rows(made, ("seal_number", "changes", "row_count", "digest"), empty="nothing new to seal")
+    return OK
+
+
+@app.command
+def verify(
+    *,
+    digest: Annotated[
+        Path | None, Parameter(help="Digests kept outside of the database, as export-digest wrote them.")
+    ] = None,
+    first_seal: Annotated[int, Parameter(help="Leave out older seals.")] = 1,
+) -> int:
+    """Compute every seal again and name what was changed, removed or inserted. Exit code 1 if anything was found."""
+    lines = [] if digest is None else _digest_lines(digest)
+    with database() as db:
+        findings = db.rows("select * from tasker.verify_audit(%s)", (first_seal,))
+        for line in lines:
+            findings += [
+                {**found, "log": "seal", "row_uuid": None}
+                for found in db.rows("select * from tasker.verify_digest(%s)", (line,))
+            ]
+        status = db.row(
+            "select count(*) as seals, max(total_rows) as rows, max(sealed_at) as sealed_at from tasker.audit_seals"
+        )
+    output.emit_rows(
+        findings, ("finding", "seal_number", "log", "row_uuid", "detail"), empty=_verified(status or {}, len(lines))
+    )
+    return REFUSED if findings else OK
+
+
+@app.command(name="export-digest")
+def export_digest(
+    *,
+    out: Annotated[Path | None, Parameter(help="Append it to this file instead of printing it.")] = None,
+) -> int:
+    """Print the newest digest as one line. Keep it where nobody who can write the database can write."""
+    with database() as db:
+        line = db.value("select tasker.audit_digest()")
+    if line is None:
+        raise CommandError("nothing is sealed yet", hint="seal it: pgtasker audit seal")
+    if out is None:
+        sys.stdout.write(line + "\n")
+    else:
+        with out.open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+    return OK
+
+
+def _digest_lines(path: Path) -> list[str]:
+    """The lines of a file of digests; an empty file proves nothing and is refused."""
+    try:
+        lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise usage_error(f"can't read {path}: {error}", "write it: pgtasker audit export-digest --out FILE") from None
+    if not lines:
+        raise usage_error(f"there is no digest in {path}", "write one: pgtasker audit export-digest --out FILE")
+    return lines
+
+
+def _verified(status: dict[str, object], digests: int) -> str:
+    if not status["seals"]:
+        return "nothing is sealed yet: pgtasker audit seal"
+    kept = f", {digests} kept {'digest fits' if digests == 1 else 'digests fit'}" if digests else ""
+    until = output.show(status["sealed_at"])
+    return f"{status['seals']:,} seals over {status['rows']:,} rows fit{kept}; the last one was made at {until}"
 
 
 def _print(records: Iterable[AuditRecord]) -> int:

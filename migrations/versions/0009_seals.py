@@ -1,0 +1,16 @@
+"""Who wrote what, as PostgreSQL itself knows it; seals over all evidence."""
+
+from pgtasker.migrate import refuse_downgrade, run_script
+
+revision = "0009_seals"
+down_revision = "0008_tenants"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    run_script(f"{revision}.sql")
+
+
+def downgrade() -> None:
+    refuse_downgrade(revision)

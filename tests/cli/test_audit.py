@@ -1,0 +1,52 @@
+"""``pgtasker audit seal``, ``verify`` and ``export-digest``, as cron and an auditor run them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import psycopg
+
+from tests.audit.evidence import triggers_off, work
+from tests.cli.conftest import Cli
+from tests.kernel.engine import Engine
+
+
+def test_seal_keep_the_digest_tamper_verify(cli: Cli, database: str, tmp_path: Path) -> None:
+    digests = tmp_path / "digests.jsonl"
+    assert "nothing is sealed yet" in cli("audit", "verify").stderr
+    assert "nothing is sealed yet" in cli("audit", "export-digest", expect=1).stderr
+    with psycopg.connect(database, autocommit=True) as conn:
+        engine = Engine(conn)
+        work(engine)
+        sealed = cli("--json", "audit", "seal", "--limit", "5").json
+        assert [row["seal_number"] for row in sealed] == list(range(1, len(sealed) + 1))
+        assert "nothing new to seal" in cli("audit", "seal").stderr
+        for _ in range(2):
+            cli("audit", "export-digest", "--out", str(digests))
+        kept = digests.read_text().splitlines()
+        assert [json.loads(line)["digest"] for line in kept] == [sealed[-1]["digest"]] * 2
+        verified = cli("audit", "verify", "--digest", str(digests))
+        assert "2 kept digests fit" in verified.stderr
+        assert verified.stdout == ""
+        row = engine.one("select task_transition_uuid from tasker.task_transitions limit 1")
+        with triggers_off(engine, "task_transitions"):
+            engine.run("update tasker.task_transitions set event = 'forged' where task_transition_uuid = %s", row)
+        (found,) = cli("--json", "audit", "verify", expect=1).json
+        assert (found["finding"], found["row_uuid"]) == ("row_changed", str(row))
+        with triggers_off(engine, "audit_seals"):
+            engine.run("delete from tasker.audit_seals")
+        cli("audit", "seal")
+        found = cli("--json", "audit", "verify", "--digest", str(digests), expect=1).json
+        assert {row["finding"] for row in found} == {"seal_missing"} or {row["finding"] for row in found} == {
+            "digest_differs"
+        }
+
+
+def test_a_file_without_digests_proves_nothing(cli: Cli, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.write_text("\n")
+    assert "there is no digest" in cli("audit", "verify", "--digest", str(empty), expect=2).stderr
+    assert "can't read" in cli("audit", "verify", "--digest", str(tmp_path / "missing"), expect=2).stderr
+    empty.write_text("nonsense\n")
+    assert "TK400" in cli("audit", "verify", "--digest", str(empty), expect=1).stderr
