@@ -115,7 +115,7 @@ grant execute on function
     tasker.start_attached(), tasker.keep_attached_key()
   to tasker_operator;
 grant execute on function
-    tasker.fire(regclass, text, text, jsonb, text), tasker.custom_guard_holds(text, text),
+    tasker.fire(regclass, text, text, jsonb, text, text), tasker.custom_guard_holds(text, text),
     tasker.refuse_attached(text, text, text, text, text, text),
     tasker.raise_error(text, text, jsonb, text), tasker.uuid_generate_v7()
   to tasker_client, tasker_worker, tasker_operator;

@@ -5,6 +5,7 @@ as $$
 declare
   v_attachment tasker.attached_lifecycles;
   v_current    tasker.attached_transitions;
+  v_known      tasker.attached_transitions;
   v_rule       tasker.lifecycle_transitions;
   v_key        text;
   v_failed     text[] := array[]::text[];  -- guards that do not hold
@@ -28,6 +29,21 @@ begin
     perform tasker.raise_error('TK404', format('%s has no row %s', v_attachment.attached_table, coalesce(new.entity_key, 'null')),
                                jsonb_build_object('table', v_attachment.attached_table, 'key', new.entity_key),
                                'The log of a deleted row stays, but nothing moves it.');
+  end if;
+
+  if new.metadata ? 'request_id' then
+    -- the log is its own memory of requests, for as long as it stands
+    select * into v_known from tasker.attached_transitions t
+     where t.attachment_uuid = v_attachment.attachment_uuid and t.entity_key = v_key
+       and t.metadata ->> 'request_id' = new.metadata ->> 'request_id';
+    if found and (v_known.event, v_known.metadata) is distinct from (new.event, new.metadata) then
+      perform tasker.raise_error('TK423', format('request id %s was used before for another move of %s %s', new.metadata ->> 'request_id',
+                                                 v_attachment.attached_table, v_key),
+                                 jsonb_build_object('request_id', new.metadata ->> 'request_id', 'event', v_known.event, 'first_seen', v_known.created_at),
+                                 'Use a new id for a new request, or send the same request again.');
+    elsif found then
+      return null;
+    end if;
   end if;
 
   for v_rule in
@@ -60,7 +76,7 @@ begin
 end
 $$;
 comment on function tasker.move_attached() is
-  'Fills in an entry of the log of attached tables that names only table, key and event: finds the move that the event is from the current state, under the lock of the row. fire is such an insert.';
+  'Fills in an entry of the log of attached tables that names only table, key and event: finds the move that the event is from the current state, under the lock of the row. A request id in metadata that this row''s log has already changes nothing. fire is such an insert.';
 
 create or replace trigger move_attached
   before insert on tasker.attached_transitions

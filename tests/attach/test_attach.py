@@ -379,6 +379,36 @@ def test_a_deletion_waits_for_a_move(orders: Engine, connect: Connect) -> None:
     assert state(orders, 1) == "paid"
 
 
+# -- repeating
+
+
+def test_the_same_request_moves_a_row_once(orders: Engine, connect: Connect) -> None:
+    call = "select tasker.fire('shop.orders', '1', %s, p_requested_by => 'ada', p_request_id => %s)"
+    assert [orders.one(call, "pay", "r1") for _ in range(3)] == ["paid"] * 3
+    assert log(orders, 1) == [CREATED, PAID]
+    assert orders.one(call, "ship", "r2") == "shipped"
+    assert orders.one(call, "pay", "r1") == "paid", "the answer of then, whatever happened since"
+    with refused("TK423"):
+        orders.one(call, "ship", "r1")
+    assert log(orders, 1) == [CREATED, PAID, SHIPPED]
+    assert orders.one("select tasker.fire('shop.orders', '2', 'pay', p_request_id => 'r1')") == "paid", "of one row"
+    # two at once: the second waits for the first and answers the same
+    answers: list[object] = []
+
+    def pay(conn: psycopg.Connection[Any]) -> None:
+        conn.execute("insert into shop.orders (order_id) values (91) on conflict do nothing")
+        answers.append(conn.execute("select tasker.fire('shop.orders', '91', 'pay', p_request_id => 'r9')").fetchone())
+
+    threads = [threading.Thread(target=pay, args=(connect(),)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(answers) == 4 and len({str(answer) for answer in answers}) == 1
+    assert log(orders, 91) == [CREATED, PAID]
+    sound(orders)
+
+
 # -- attaching and detaching
 
 

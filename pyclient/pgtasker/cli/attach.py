@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from pgtasker.cli import _output as output
-from pgtasker.cli._arguments import json_object
+from pgtasker.cli._arguments import RequestId, json_object
 from pgtasker.cli._database import database
 from pgtasker.cli._errors import OK
 
@@ -42,14 +42,15 @@ def fire(
     *,
     metadata: Annotated[str | None, Parameter(help="JSON object, or @FILE.")] = None,
     by: Annotated[str | None, Parameter(help="Who asks.")] = None,
+    request_id: RequestId = None,
 ) -> int:
     """Move a row by an event and print its new state."""
     with database() as db:
         output.line(
             str(
                 db.value(
-                    "select tasker.fire(%s, %s, %s, %s::jsonb, %s)",
-                    (table, key, event, json.dumps(json_object(metadata, "--metadata")), by),
+                    "select tasker.fire(%s, %s, %s, %s::jsonb, %s, %s)",
+                    (table, key, event, json.dumps(json_object(metadata, "--metadata")), by, request_id),
                 )
             )
         )
