@@ -7,7 +7,7 @@ import datetime as dt
 import json
 import time
 import traceback
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
 
@@ -231,6 +231,11 @@ def success_of(claim: RawClaim, result: Any, seconds: float) -> Report:
     except BaseException as error:
         return failure_of(claim, error, seconds)
     return Report(claim.key, True, _object(claim.key, seconds, f'"result":{text}'), seconds, text)
+
+
+def validated(report: Report, details: dict[str, Any]) -> Report:
+    """Return the report with what the acceptance checks said, for lifecycles without a phase for them."""
+    return replace(report, text=f'{report.text[:-1]},"validation":{dumps(details, "validation")}}}')
 
 
 def failure_of(claim: RawClaim, error: BaseException, seconds: float) -> Report:

@@ -46,6 +46,7 @@ from ._steps import (
     seconds_allowed,
     success_of,
     undecodable,
+    validated,
 )
 from .errors import InvalidDefinition, InvalidTransition, NotFound, PgtaskerError, SchemaMissing, error_from_psycopg
 
@@ -1125,7 +1126,7 @@ class Engine:
             if has_phase:
                 await self._end_validation(entry, passed, details)
             elif passed:
-                self._report(entry, report)
+                self._report(entry, validated(report, details))
             else:
                 self._report(
                     entry,

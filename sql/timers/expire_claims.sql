@@ -50,26 +50,31 @@ begin
 
   select array_agg((x.position, x.workflow_step_uuid, x.claim_uuid, false,
                     jsonb_strip_nulls(jsonb_build_object(
-                      'success', false, 'category', 'transient', 'checkpoint', x.checkpoint,
+                      -- the same checks on the same result would take as long again
+                      'success', false, 'category', case when x.validating and not x.lease_ended then 'permanent' else 'transient' end,
+                      'checkpoint', x.checkpoint,
                       case when x.lease_ended then 'lease_expired' else 'timed_out' end, true,
                       'error', case when x.lease_ended
                         then jsonb_build_object('type', 'lease_expired', 'message',
                                                 format('worker %s let its lease end at %s', x.worker_uuid, x.lease_expires_at))
+                        when x.validating
+                        then jsonb_build_object('type', 'timeout', 'message', format('its acceptance checks took longer than %s', x.validation_time))
                         else jsonb_build_object('type', 'timeout', 'message', format('it ran for longer than %s', x.timeout)) end)),
                     null)::tasker.step_report order by x.position)
     into v_reports
     from (select s.workflow_step_uuid, c.claim_uuid, c.worker_uuid, c.lease_expires_at, s.timeout, k.checkpoint,
-                 c.lease_expires_at <= p_now as lease_ended, (row_number() over ())::int as position
+                 c.lease_expires_at <= p_now as lease_ended, x.phase = 'validating' as validating,
+                 tasker.validation_time(s.acceptance) as validation_time, (row_number() over ())::int as position
             from tasker.step_claims c
            cross join lateral tasker.claimed_steps(array[c.claim_uuid]) s
+           cross join lateral (select t.lifecycle, t.to_state from tasker.workflow_step_transitions t
+                                where t.workflow_step_uuid = s.workflow_step_uuid and t.most_recent limit 1) t
+            join tasker.lifecycle_states x on x.lifecycle = t.lifecycle and x.state = t.to_state
             left join tasker.step_checkpoints k on k.workflow_step_uuid = s.workflow_step_uuid
            where c.claim_uuid = any (v_claims)
              and (c.lease_expires_at <= p_now
-                  or (s.last_attempted_at + s.timeout <= p_now
-                      -- the timeout is one of the execution: it stops when the result is validated (seed 000)
-                      and (select x.phase = 'running' from tasker.workflow_step_transitions t
-                             join tasker.lifecycle_states x on x.lifecycle = t.lifecycle and x.state = t.to_state
-                            where t.workflow_step_uuid = s.workflow_step_uuid and t.most_recent)))) x;
+                  -- the timeout is one of the execution: it stops when the result is validated (seed 000), which has one of its own
+                  or case x.phase when 'running' then s.last_attempted_at + s.timeout when 'validating' then s.validation_due_at end <= p_now)) x;
   if v_reports is not null then
     perform from tasker.apply_reports(v_reports);
   end if;
@@ -77,9 +82,10 @@ begin
   -- an ended claim is gone; one that lives on wakes tick again for the next of its steps
   delete from tasker.step_claims c where c.claim_uuid = any (v_claims) and c.lease_expires_at <= p_now;
   update tasker.step_claims c
-     set first_timeout_at = coalesce((select min(s.last_attempted_at + s.timeout) from tasker.workflow_steps s
+     set first_timeout_at = coalesce((select min(case x.phase when 'running' then s.last_attempted_at + s.timeout else s.validation_due_at end)
+                                        from tasker.workflow_steps s
                                         join tasker.workflow_step_transitions t on t.workflow_step_uuid = s.workflow_step_uuid and t.most_recent
-                                        join tasker.lifecycle_states x on x.lifecycle = t.lifecycle and x.state = t.to_state and x.phase = 'running'
+                                        join tasker.lifecycle_states x on x.lifecycle = t.lifecycle and x.state = t.to_state and x.phase in ('running', 'validating')
                                        where s.workflow_step_uuid = any (c.step_uuids) and s.claim_uuid = c.claim_uuid), 'infinity')
    where c.claim_uuid = any (v_claims);
   return coalesce(cardinality(v_reports), 0);

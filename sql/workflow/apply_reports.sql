@@ -97,9 +97,16 @@ begin
     perform tasker.append_step_transitions(v_moves);
     update tasker.workflow_steps s
        set claim_uuid = case when s.workflow_step_uuid = any (v_kept) then s.claim_uuid end,
+           validation_due_at = case when s.workflow_step_uuid = any (v_kept) then tasker.clock() + tasker.validation_time(s.acceptance) end,
            result_transition_uuid = m.transition_uuid
       from unnest(v_moves) m
      where s.workflow_step_uuid = m.workflow_step_uuid;
+    if cardinality(v_kept) > 0 then
+      update tasker.step_claims c
+         set first_timeout_at = least(c.first_timeout_at, s.validation_due_at)
+        from tasker.workflow_steps s
+       where s.workflow_step_uuid = any (v_kept) and c.claim_uuid = s.claim_uuid;
+    end if;
     select array_agg(c.claim_uuid), array_agg(c.steps)
       into v_claims, v_counts
       from (select (m.metadata ->> 'claim_uuid')::uuid as claim_uuid, count(*)::int as steps

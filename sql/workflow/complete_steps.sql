@@ -24,7 +24,8 @@ begin
                                                  'result', r.result -> 'result')
                          else jsonb_build_object('success', false, 'execution_time_ms', r.result -> 'execution_time_ms',
                                                  'error', r.result -> 'error', 'category', r.category,
-                                                 'retry_after', r.result -> 'retry_after') end,
+                                                 'retry_after', r.result -> 'retry_after') end
+                    || case when r.result ? 'validation' then jsonb_build_object('validation', r.result -> 'validation') else '{}' end,
                     r.problem)::tasker.step_report order by r.position)
     into v_reports
     from (select e.position::int, e.result,
@@ -40,6 +41,7 @@ begin
                         then 'execution_time_ms must be a whole number of milliseconds'
                       when coalesce(e.result ->> 'retry_after', '0') !~ '^[0-9]{1,9}([.][0-9]+)?$'
                         then 'retry_after must be a number of seconds'
+                      when jsonb_typeof(e.result -> 'validation') <> 'object' then 'validation must be a JSON object'
                  end as problem
             from jsonb_array_elements(p_results) with ordinality as e(result, position)) r;
 
@@ -47,4 +49,4 @@ begin
 end
 $$;
 comment on function tasker.complete_steps(jsonb) is
-  'Reports many results in one call: [{"step_uuid", "claim_uuid", "success", "result", "error", "category", "retry_after", "execution_time_ms"}]. One outcome a result, in the same order; a refused one carries its code and does not disturb the others.';
+  'Reports many results in one call: [{"step_uuid", "claim_uuid", "success", "result", "error", "category", "retry_after", "execution_time_ms", "validation"}]. One outcome a result, in the same order; a refused one carries its code and does not disturb the others. validation: what the acceptance checks said, where the lifecycle has no state for them.';

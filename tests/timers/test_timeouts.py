@@ -223,7 +223,8 @@ def test_a_validation_that_nobody_finishes_fails(engine: Engine, vocabulary: str
 def test_the_time_of_the_execution_stops_when_it_is_validated(engine: Engine, vocabulary: str) -> None:
     """Seed 000, running -> validating: stop timeout timer."""
     worker(engine)
-    task = engine.create(graph(step("a", **CHECKED), vocabulary=vocabulary))
+    slow = {**CHECKED, "acceptance": [{"type": "custom", "timeout": 100}]}
+    task = engine.create(graph(step("a", **slow), vocabulary=vocabulary))
     (held,) = engine.claim(lease=LEASE)
     engine.complete([held])
     engine.shift_clock("61 s")
@@ -232,6 +233,38 @@ def test_the_time_of_the_execution_stops_when_it_is_validated(engine: Engine, vo
         "report_validation", p_step_uuid=held["workflow_step_uuid"], p_claim_uuid=held["claim_uuid"], p_passed=True
     )
     assert engine.task(task)["phase"] == "succeeded"
+    engine.check()
+
+
+@pytest.mark.parametrize(("vocabulary", "final"), [("orchestration", "failed"), ("execution", "CIRCUIT_OPEN")])
+def test_a_validation_that_takes_too_long_fails_although_its_worker_lives(
+    engine: Engine, vocabulary: str, final: str
+) -> None:
+    """Seed 002, VALIDATING: the sum of all test timeouts, 30 s each; no retries. And 5 s to say so."""
+    worker(engine)
+    checks = [{"type": "custom"}, {"type": "custom", "timeout": 10}]
+    task = engine.create(
+        graph(step("a", acceptance=checks), step("quick", acceptance=checks), step("runs"), vocabulary=vocabulary)
+    )
+    held = engine.claim_by_name(lease=LEASE)
+    engine.complete([held["a"], held["quick"]])
+    engine.shift_clock("44 s")
+    assert engine.tick()["leases_expired"] == 0
+    engine.call(
+        "report_validation", p_step_uuid=held["quick"]["workflow_step_uuid"], p_claim_uuid=held["quick"]["claim_uuid"],
+        p_passed=True,
+    )  # fmt: skip
+    engine.shift_clock("46 s")
+    assert engine.tick()["leases_expired"] == 1
+    assert engine.states(task)["a"] == final
+    assert errors(engine, held["a"]["workflow_step_uuid"]) == ["timeout"]
+    with pytest.raises(psycopg.Error) as refused:
+        engine.call(
+            "report_validation", p_step_uuid=held["a"]["workflow_step_uuid"], p_claim_uuid=held["a"]["claim_uuid"],
+            p_passed=True,
+        )  # fmt: skip
+    assert refused.value.sqlstate == "TK412"
+    assert engine.complete([held["runs"]])[0]["code"] is None, "what else is held under the claim goes on"
     engine.check()
 
 
