@@ -363,7 +363,7 @@ class AsyncClient:
         graph: Mapping[str, Any],
         context: Any = None,
         *,
-        namespace: str = "default",
+        namespace: str | None = None,
         idempotency_key: str | None = None,
         correlation_id: UUID | str | None = None,
         priority: int = 0,
@@ -376,10 +376,10 @@ class AsyncClient:
     ) -> UUID:
         """Create a task from a graph of its own: a template without a version, used once.
 
-        Arguments as in ``create_task``.
+        Arguments as in ``create_task``; a namespace of None is that of the graph, else ``default``.
 
         Raises:
-            InvalidDefinition: with all problems of the graph at once.
+            InvalidDefinition: with all problems of the graph at once, or another namespace than the graph names.
         """
         statement = sql.CREATE_TASK_FROM_GRAPH_ONCE if idempotency_key is not None else sql.CREATE_TASK_FROM_GRAPH
         return await self._one(

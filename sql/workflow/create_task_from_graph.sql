@@ -1,7 +1,7 @@
 create or replace function tasker.create_task_from_graph(
   p_graph            jsonb,
   p_context          jsonb default '{}',
-  p_namespace        text default 'default',
+  p_namespace        text default null,
   p_idempotency_key  text default null,
   p_correlation_id   uuid default null,
   p_priority         int default 0,
@@ -30,6 +30,10 @@ begin
   end if;
   if length(p_idempotency_key) not between 1 and 255 then
     perform tasker.raise_error('TK400', 'idempotency_key has 1 to 255 characters', jsonb_build_object('length', length(p_idempotency_key)));
+  end if;
+  if p_namespace <> p_graph ->> 'namespace' then
+    perform tasker.raise_error('TK400', format('the graph is one of namespace %s, and the task was asked for in %s', p_graph ->> 'namespace', p_namespace),
+                               jsonb_build_object('graph', p_graph ->> 'namespace', 'asked', p_namespace), 'Name the namespace once.');
   end if;
   v_task.namespace := tasker.ensure_namespace(coalesce(p_namespace, p_graph ->> 'namespace', 'default'));
   v_task.task_uuid := tasker.uuid_generate_v7();

@@ -6,6 +6,8 @@ set jit = off
 as $$
 declare
   c_uuid     constant text := '^[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}$';
+  c_fields   constant text[] := array['name', 'context', 'namespace', 'version', 'idempotency_key', 'correlation_id', 'priority',
+                                      'parent_task_uuid', 'tags', 'requested_by', 'start', 'vocabulary'];
   v_problems jsonb;
   v_tasks    tasker.tasks[];
   v_plans    uuid[];
@@ -21,6 +23,10 @@ begin
     into v_problems
     from (select r.position,
                  case when jsonb_typeof(r.request) <> 'object' then 'a request must be a JSON object'
+                      when exists (select from jsonb_object_keys(r.request) k where k <> all (c_fields))
+                        then format('unknown field %s; known are %s',
+                                    (select string_agg(k, ', ' order by k) from jsonb_object_keys(r.request) k where k <> all (c_fields)),
+                                    array_to_string(c_fields, ', '))
                       when coalesce(jsonb_typeof(r.request -> 'name'), '') <> 'string' then 'a request needs the name of a template'
                       when coalesce(jsonb_typeof(r.request -> 'context'), 'null') not in ('object', 'null') then 'context must be a JSON object'
                       when coalesce(jsonb_typeof(r.request -> 'tags'), 'null') not in ('object', 'null') then 'tags must be a JSON object'

@@ -211,6 +211,29 @@ def test_every_unreadable_request_is_named(engine: Engine) -> None:
     assert '"path": "[2]"' in str(caught.value.diag.message_detail)
 
 
+def test_a_request_with_a_field_that_nobody_knows_is_refused(engine: Engine) -> None:
+    """A mistyped key would otherwise be a task without one."""
+    engine.call("register_template", p_template=graph(step("a")))
+    with pytest.raises(psycopg.Error, match="unknown field idempotencykey, tag; known are name, context") as refused:
+        engine.rows(
+            "select * from tasker.create_tasks(%s)", Jsonb([{"name": "flow", "tag": {}, "idempotencykey": "k"}])
+        )
+    assert refused.value.sqlstate == "TK400"
+    assert engine.rows("select from tasker.tasks") == []
+
+
+def test_a_graph_says_its_namespace_once(engine: Engine) -> None:
+    flow = {**graph(step("a")), "namespace": "north"}
+    task = engine.create(flow)
+    assert engine.one("select namespace from tasker.tasks where task_uuid = %s", task) == "north"
+    engine.create(flow, p_namespace="north")
+    with pytest.raises(
+        psycopg.Error, match="the graph is one of namespace north, and the task was asked for in south"
+    ) as refused:
+        engine.create(flow, p_namespace="south")
+    assert refused.value.sqlstate == "TK400"
+
+
 def test_no_request_is_no_task(engine: Engine) -> None:
     assert engine.rows("select * from tasker.create_tasks('[]')") == []
 
