@@ -14,6 +14,7 @@ work.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import json
 import logging
@@ -342,7 +343,12 @@ class Engine:
         if not entry.reporting:
             entry.taken_away = True
             entry.cancelled.set()
-            self._loop.call_soon_threadsafe(self._cancel, entry)
+            self._on_loop(self._cancel, entry)
+
+    def _on_loop(self, callback: Callable[..., None], *arguments: Any) -> None:
+        """Call back on the event loop's thread; a run that has ended meanwhile has nothing left to do."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(callback, *arguments)
 
     def _cancel(self, entry: Running) -> None:
         if entry.claim.key not in self._running:
@@ -358,7 +364,7 @@ class Engine:
     def worker_ended(self, worker_uuid: UUID | None, state: str) -> None:
         """Take note that the server has ended this worker; called on the lease keeper's thread."""
         if worker_uuid == self.worker_uuid:
-            self._loop.call_soon_threadsafe(self._give_up_identity, state)
+            self._on_loop(self._give_up_identity, state)
 
     def _give_up_identity(self, state: str) -> None:
         if self._registered and self._drain_until is None:
