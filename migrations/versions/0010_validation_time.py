@@ -2,8 +2,8 @@
 
 from pgtasker.migrate import refuse_downgrade, run_script
 
-revision = "0009_validation_time"
-down_revision = "0008_tenants"
+revision = "0010_validation_time"
+down_revision = "0009_seals"
 branch_labels = None
 depends_on = None
 
