@@ -12,7 +12,7 @@ begin
   if length(p_request_id) not between 1 and 255 then
     perform tasker.raise_error('TK400', 'a request id has 1 to 255 characters', jsonb_build_object('length', length(p_request_id)));
   end if;
-  v_hash := encode(sha256(convert_to(p_arguments::text, 'UTF8')), 'hex');
+  v_hash := tasker.content_hash(p_arguments::text, true);
   -- A second call with the same id waits here until the first has committed or rolled back.
   insert into tasker.idempotency_keys (request_id, endpoint, request_hash, response_status, response_body, expires_at)
   values (p_request_id, p_endpoint, v_hash, 102, '', tasker.clock() + interval '1 hour')

@@ -15,6 +15,7 @@ declare
   v_messages text[];
   v_states   text[];
   v_refused  int;
+  v_secret   boolean;
   v_direct   tasker.step_move[];  -- settled by the report itself
   v_bound    text[] := tasker.bound_namespaces();
   v_kept     uuid[];              -- validated by the worker, who keeps its claim
@@ -29,7 +30,7 @@ begin
 
   with judged as materialized (
     select r.position, r.step_uuid, r.metadata, s.task_uuid, s.namespace, s.lifecycle, s.claim_uuid, s.worker_uuid,
-           s.attempts, t.correlation_id, c.to_state as state, c.sort_key, rule.event, rule.to_state,
+           s.attempts, s.sensitive_result, t.correlation_id, c.to_state as state, c.sort_key, rule.event, rule.to_state,
            case when r.problem is not null then 'TK400'
                 when s.workflow_step_uuid is null then 'TK404'
                 -- the answer to the first report was lost and the worker repeats it: say what is, change nothing
@@ -78,10 +79,13 @@ begin
                      when 'TK409' then format('step %s is %s: it takes no result', k.step_uuid, k.state) end
                    order by k.position),
          array_agg(case when k.verdict is null then k.new_state else k.state end order by k.position),
-         (count(*) filter (where k.verdict like 'TK%'))::int
-    into v_moves, v_codes, v_messages, v_states, v_refused
+         (count(*) filter (where k.verdict like 'TK%'))::int, bool_or(k.is_taken and k.sensitive_result)
+    into v_moves, v_codes, v_messages, v_states, v_refused, v_secret
     from ranked k;
 
+  if v_secret then
+    v_moves := tasker.hide_results(v_moves);
+  end if;
   if v_moves is not null then
     select array_agg(m) filter (where x.phase not in ('reported_success', 'reported_failure', 'validating')),
            coalesce(array_agg(m.workflow_step_uuid) filter (where x.phase = 'validating' and s.acceptance <> '[]'), '{}')

@@ -18,7 +18,8 @@ begin
     when coalesce(p_metadata ->> 'retry_after', '0') !~ '^[0-9]{1,9}([.][0-9]+)?$' then 'retry_after must be a number of seconds'
   end;
   if v_problem is not null then
-    perform tasker.raise_error('TK400', v_problem, jsonb_build_object('metadata', p_metadata));
+    perform tasker.raise_error('TK400', v_problem, (select jsonb_object_agg(m.key, m.value) from jsonb_each(p_metadata) m
+                                                    where m.key in ('success', 'category', 'execution_time_ms', 'retry_after')));
   end if;
   if p_fired_by = 'command' then
     perform tasker.refuse_without_reason(p_metadata ->> 'reason', p_metadata ->> 'requested_by');

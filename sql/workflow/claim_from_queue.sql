@@ -53,10 +53,14 @@ begin
 
   return query
   select s.workflow_step_uuid, s.task_uuid, s.namespace, t.name, s.name, s.handler, s.attempts, s.max_attempts, v_claim,
-         v_now + p_lease, s.timeout, s.arguments, t.context,
+         v_now + p_lease, s.timeout,
+         case when s.sensitive is null then s.arguments
+              else tasker.reveal(coalesce(s.named_step_uuid, s.workflow_step_uuid), 'arguments', s.arguments) end,
+         case when t.sensitive is null then t.context else tasker.reveal(t.task_uuid, 'context', t.context) end,
          i.inputs,
          t.correlation_id, coalesce(s.tool, s.handler), s.acceptance,
-         (select k.checkpoint from tasker.step_checkpoints k where k.workflow_step_uuid = s.workflow_step_uuid)
+         (select case when s.sensitive_result then tasker.reveal(s.workflow_step_uuid, 'checkpoint', k.checkpoint) else k.checkpoint end
+            from tasker.step_checkpoints k where k.workflow_step_uuid = s.workflow_step_uuid)
     from unnest(v_steps) with ordinality as claimed(workflow_step_uuid, position)
    cross join lateral (select * from tasker.workflow_steps s
                         where s.workflow_step_uuid = claimed.workflow_step_uuid limit 1) s

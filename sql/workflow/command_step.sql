@@ -26,6 +26,9 @@ begin
     perform tasker.refuse_transition('step', p_step_uuid, v_step.lifecycle, tasker.step_state(p_step_uuid), p_operations[1]);
   end if;
   perform tasker.refuse_work_in_ended_task(v_task, p_step_uuid, v_moves[1].lifecycle, v_moves[1].to_state);
+  if p_metadata ? 'result' then
+    v_moves := tasker.hide_results(v_moves);
+  end if;
   perform tasker.append_step_transitions(v_moves);
   if p_metadata ? 'result' then
     update tasker.workflow_steps s set result_transition_uuid = v_moves[1].transition_uuid

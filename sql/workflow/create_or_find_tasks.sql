@@ -39,6 +39,15 @@ begin
              join unnest(p_steps) s on s.named_task_uuid = p.plan_uuid
             where s.requires <> '{}'
             order by 1, 2) q;  -- one order for all sessions
+  -- before conditions are judged, which see the values
+  if exists (select from unnest(p_tasks) t where t.sensitive is not null) then
+    for v_place in 1 .. cardinality(p_tasks) loop
+      if p_tasks[v_place].sensitive is not null then
+        p_tasks[v_place].context := tasker.keep_sensitive(p_tasks[v_place].task_uuid, 'context', p_tasks[v_place].task_uuid,
+                                                          p_tasks[v_place].namespace, p_tasks[v_place].context, p_tasks[v_place].sensitive);
+      end if;
+    end loop;
+  end if;
   v_created := tasker.insert_tasks(p_tasks, p_plans, p_steps,
                                    array(select p.start and p.plan_uuid <> all (v_judged)
                                            from unnest(p_plans, p_start) with ordinality as p(plan_uuid, start, position) order by p.position));
@@ -49,6 +58,8 @@ begin
     return array(select t.task_uuid from unnest(p_tasks) with ordinality as t order by t.ordinality);
   end if;
 
+  delete from tasker.sensitive_values v using unnest(p_tasks) t
+   where t.sensitive is not null and t.task_uuid <> all (v_created) and v.entity_uuid = t.task_uuid and v.part = 'context';
   -- some keys were taken, perhaps by a call that ran beside this one and has committed by now
   select t.idempotency_key, t.namespace, k.task_uuid into v_other
     from unnest(p_tasks) t

@@ -19,6 +19,7 @@ declare
   v_answer text := tasker.begin_request(p_request_id, 'create_task_from_graph', jsonb_build_array(p_graph, p_context, p_namespace, p_idempotency_key, p_correlation_id, p_priority, p_parent_task_uuid, p_tags, p_requested_by, p_start));
   v_plan uuid := tasker.uuid_generate_v7();
   v_task tasker.tasks;
+  v_task_uuid uuid;
 begin
   if v_answer is not null then
     return v_answer::uuid;
@@ -43,23 +44,29 @@ begin
   v_task.parent_task_uuid := p_parent_task_uuid;
   v_task.correlation_id := coalesce(p_correlation_id, tasker.uuid_generate_v7());
   v_task.idempotency_key := p_idempotency_key;
-  v_task.request_hash := encode(sha256(convert_to(jsonb_build_array(p_graph, p_context, p_priority, p_parent_task_uuid, p_tags, p_start)::text,
-                                                  'UTF8')), 'hex');
+  v_task.request_hash := tasker.content_hash(jsonb_build_array(p_graph, p_context, p_priority, p_parent_task_uuid, p_tags, p_start)::text,
+                                             jsonb_path_exists(p_graph, '$.sensitive') or jsonb_path_exists(p_graph, '$.steps[*].sensitive'));
   v_task.priority := coalesce(p_priority, 0);
   v_task.requested_by := p_requested_by;
-  v_task.context := coalesce(p_context, '{}');
+  v_task.context := coalesce(nullif(p_context, 'null'), '{}');
+  v_task.sensitive := tasker.text_array(p_graph -> 'sensitive');
   v_task.tags := coalesce(p_tags, '{}');
   v_task.worker_count := (p_graph ->> 'worker_count')::int;
   v_task.depth := coalesce((select k.depth + 1 from tasker.tasks k where k.task_uuid = p_parent_task_uuid), 0);
   v_task.max_retries := coalesce((p_graph ->> 'max_retries')::int, 0);
   v_task.timeout := (p_graph ->> 'timeout_seconds')::double precision * interval '1 second';
-  return tasker.end_request(p_request_id, (tasker.create_or_find_tasks(
+  v_task_uuid := (tasker.create_or_find_tasks(
     array[v_task], array[v_plan],
     array(select (null, s.named_task_uuid, s.name, s.handler, s.ordinal, s.depends_on, s.arguments, s.retryable, s.max_attempts,
                   s.base_delay, s.max_delay, s.jitter, s.timeout, s.tool, s.requires, s.acceptance, s.on_failure,
-                  s.condition, s.skips_dependents)::tasker.named_steps
-            from tasker.template_steps(p_graph, v_plan) s),
-    array[coalesce(p_start, true)]))[1]::text)::uuid;
+                  s.condition, s.skips_dependents, s.sensitive, s.sensitive_result)::tasker.named_steps
+            from tasker.template_steps(tasker.redact_template(p_graph), v_plan) s),
+    array[coalesce(p_start, true)]))[1];
+  if v_task_uuid = v_task.task_uuid then
+    perform tasker.keep_sensitive_arguments(p_graph, v_task_uuid, v_task.namespace, array_agg(s.name), array_agg(s.workflow_step_uuid))
+       from tasker.workflow_steps s where s.task_uuid = v_task_uuid;
+  end if;
+  return tasker.end_request(p_request_id, v_task_uuid::text)::uuid;
 end
 $$;
 comment on function tasker.create_task_from_graph(jsonb, jsonb, text, text, uuid, int, uuid, jsonb, text, boolean, text) is

@@ -61,7 +61,7 @@ begin
     select a.namespace, a.name, a.version, t.named_task_uuid, t.version as found_version, t.vocabulary,
            (t.configuration ->> 'timeout_seconds')::double precision * interval '1 second' as timeout,
            coalesce((t.configuration ->> 'max_retries')::int, 0) as max_retries,
-           (t.configuration ->> 'worker_count')::int as worker_count
+           (t.configuration ->> 'worker_count')::int as worker_count, tasker.text_array(t.configuration -> 'sensitive') as sensitive
       from (select distinct r.namespace, r.name, r.version from requests r) a
       left join lateral (select t.* from tasker.named_tasks t
                           where t.namespace = a.namespace and t.name = a.name and (a.version is null or t.version = a.version)
@@ -79,16 +79,16 @@ begin
                             coalesce((r.request ->> 'correlation_id')::uuid, tasker.uuid_generate_v7()),
                             r.request ->> 'idempotency_key',
                             -- who asks and under which trace is no part of the request; a default is the same, spelled out or not
-                            encode(sha256(convert_to((jsonb_build_array(
+                            tasker.content_hash((jsonb_build_array(
                               r.name, r.version, coalesce(nullif(r.request -> 'context', 'null'), '{}'),
                               coalesce(nullif(r.request -> 'tags', 'null'), '{}'), coalesce((r.request ->> 'priority')::int, 0),
                               r.request ->> 'parent_task_uuid', coalesce((r.request ->> 'start')::boolean, true))
-                              || case when r.vocabulary is null then '[]' else jsonb_build_array(r.vocabulary) end)::text, 'UTF8')), 'hex'),
+                              || case when r.vocabulary is null then '[]' else jsonb_build_array(r.vocabulary) end)::text, t.sensitive is not null),
                             coalesce((r.request ->> 'priority')::int, 0), r.request ->> 'requested_by',
                             coalesce(nullif(r.request -> 'context', 'null'), '{}'), coalesce(nullif(r.request -> 'tags', 'null'), '{}'),
                             0, 0, 0, 0, 0, 0, null, null, null, t.timeout, 0, 0, t.max_retries, t.worker_count,
                             coalesce((select k.depth + 1 from tasker.tasks k
-                                       where k.task_uuid = (r.request ->> 'parent_task_uuid')::uuid), 0), null)::tasker.tasks order by r.position)
+                                       where k.task_uuid = (r.request ->> 'parent_task_uuid')::uuid), 0), null, t.sensitive)::tasker.tasks order by r.position)
             from requests r
             join templates t on t.namespace = r.namespace and t.name = r.name and t.version is not distinct from r.version),
          (select array_agg(t.named_task_uuid order by r.position)

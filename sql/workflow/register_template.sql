@@ -18,12 +18,12 @@ begin
     return v_answer::uuid;
   end if;
   perform tasker.refuse_template(p_template);
-  v_hash := encode(sha256(convert_to((p_template - 'namespace' - 'version')::text, 'UTF8')), 'hex');
+  v_hash := tasker.content_hash((p_template - 'namespace' - 'version')::text, jsonb_path_exists(p_template, '$.steps[*].sensitive'));
   perform tasker.ensure_namespace(v_namespace);
 
   insert into tasker.named_tasks (namespace, name, version, vocabulary, description, configuration, content_hash)
   values (v_namespace, p_template ->> 'name', v_version, coalesce(p_template ->> 'vocabulary', 'tasker'),
-          p_template ->> 'description', p_template, v_hash)
+          p_template ->> 'description', tasker.redact_template(p_template), v_hash)
       on conflict (namespace, name, version) do nothing
   returning named_task_uuid into v_uuid;
   if v_uuid is null then
@@ -39,7 +39,9 @@ begin
     return tasker.end_request(p_request_id, v_known.named_task_uuid::text)::uuid;
   end if;
 
-  insert into tasker.named_steps select * from tasker.template_steps(p_template, v_uuid);
+  insert into tasker.named_steps select * from tasker.template_steps(tasker.redact_template(p_template), v_uuid);
+  perform tasker.keep_sensitive_arguments(p_template, null, v_namespace, array_agg(s.name), array_agg(s.named_step_uuid))
+     from tasker.named_steps s where s.named_task_uuid = v_uuid;
   return tasker.end_request(p_request_id, v_uuid::text)::uuid;
 end
 $$;

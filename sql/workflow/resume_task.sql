@@ -49,6 +49,7 @@ begin
                    where s.task_uuid = p_task_uuid and tasker.counts_as(x.counts_as, s.on_failure, s.left_out) <> 'satisfied'
                    order by s.ordinal);
   select * into v_task from tasker.tasks t where t.task_uuid = p_task_uuid;
+  v_task.context := tasker.reveal(p_task_uuid, 'context', v_task.context);
   v_task.resumes_task_uuid := p_task_uuid;
   v_task.task_uuid := tasker.uuid_generate_v7();
   v_task.idempotency_key := null;  -- the key names the first one
@@ -60,7 +61,7 @@ begin
                           join tasker.workflow_steps p on p.workflow_step_uuid = e.from_step_uuid
                          where e.to_step_uuid = s.workflow_step_uuid and p.workflow_step_uuid = any (v_open) order by p.ordinal),
                   s.arguments, s.retryable, s.max_attempts, s.base_delay, s.max_delay, s.jitter, s.timeout, s.tool, s.requires,
-                  s.acceptance, s.on_failure, s.condition, s.skips_dependents)::tasker.named_steps
+                  s.acceptance, s.on_failure, s.condition, s.skips_dependents, s.sensitive, s.sensitive_result)::tasker.named_steps
             from tasker.workflow_steps s where s.workflow_step_uuid = any (v_open) order by s.ordinal),
     array[false]);
   -- what is done stays where it was done, and goes on to be what others depend on
@@ -75,6 +76,12 @@ begin
     from tasker.workflow_steps n
     join tasker.workflow_steps o on o.task_uuid = p_task_uuid and o.name = n.name
     join tasker.step_checkpoints k on k.workflow_step_uuid = o.workflow_step_uuid
+   where n.task_uuid = v_task.task_uuid;
+  insert into tasker.sensitive_values (entity_uuid, part, task_uuid, namespace, hidden)
+  select n.workflow_step_uuid, v.part, n.task_uuid, n.namespace, v.hidden
+    from tasker.workflow_steps n
+    join tasker.workflow_steps o on o.task_uuid = p_task_uuid and o.name = n.name
+    join tasker.sensitive_values v on v.entity_uuid = o.workflow_step_uuid and v.part in ('arguments', 'checkpoint')
    where n.task_uuid = v_task.task_uuid;
   perform tasker.drive_tasks(array[v_task.task_uuid], null, '{}', null, v_metadata);
   return tasker.end_request(p_request_id, v_task.task_uuid::text)::uuid;

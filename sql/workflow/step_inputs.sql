@@ -2,13 +2,15 @@ create or replace function tasker.step_inputs(p_step_uuid uuid) returns table (i
 language sql
 stable
 begin atomic
-  select coalesce(jsonb_object_agg(d.name, coalesce(r.metadata -> 'result', 'null')), '{}')
+  select coalesce(jsonb_object_agg(d.name, coalesce(
+           case when d.sensitive_result then tasker.reveal(d.result_transition_uuid, 'result', r.metadata -> 'result')
+                else r.metadata -> 'result' end, 'null')), '{}')
     from tasker.workflow_step_edges e
-   cross join lateral (select d.name, d.result_transition_uuid from tasker.workflow_steps d
+   cross join lateral (select d.name, d.result_transition_uuid, d.sensitive_result from tasker.workflow_steps d
                         where d.workflow_step_uuid = e.from_step_uuid limit 1) d
     left join lateral (select r.metadata from tasker.workflow_step_transitions r
                         where r.workflow_step_transition_uuid = d.result_transition_uuid limit 1) r on true
    where e.to_step_uuid = p_step_uuid;
 end;
 comment on function tasker.step_inputs(uuid) is
-  'The result of each dependency of a step by name; null for one that was left out. One row.';
+  'The result of each dependency of a step by name; null for one that was left out. Sensitive results are whole: for workers and conditions. One row.';

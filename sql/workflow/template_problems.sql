@@ -50,9 +50,9 @@ begin
      union all
     select 'steps', 'steps must be an array' where coalesce(jsonb_typeof(p_template -> 'steps'), '') <> 'array'
      union all
-    select k.key, format('unknown field; known are %s', 'name, namespace, version, description, vocabulary, timeout_seconds, max_retries, worker_count, steps')
+    select k.key, format('unknown field; known are %s', 'name, namespace, version, description, vocabulary, timeout_seconds, max_retries, worker_count, sensitive, steps')
       from jsonb_object_keys(p_template) as k(key)
-     where k.key not in ('name', 'namespace', 'version', 'description', 'vocabulary', 'steps', 'timeout_seconds', 'max_retries', 'worker_count')
+     where k.key not in ('name', 'namespace', 'version', 'description', 'vocabulary', 'steps', 'timeout_seconds', 'max_retries', 'worker_count', 'sensitive')
      union all
     select s.path, 'a step must be a JSON object' from steps s where jsonb_typeof(s.step) <> 'object'
      union all
@@ -62,10 +62,10 @@ begin
     select min(s.path) || '.name', format('%s steps are called %L', count(*), s.name) from steps s
      where s.name is not null group by s.name having count(*) > 1
      union all
-    select s.path || '.' || k.key, 'unknown field; known are name, handler, depends_on, arguments, retryable, max_attempts, retry, timeout_seconds, tool, requires, acceptance, on_failure, condition, when_unmet'
+    select s.path || '.' || k.key, 'unknown field; known are name, handler, depends_on, arguments, retryable, max_attempts, retry, timeout_seconds, tool, requires, acceptance, on_failure, condition, when_unmet, sensitive, sensitive_result'
       from steps s cross join lateral jsonb_object_keys(case when jsonb_typeof(s.step) = 'object' then s.step else '{}' end) as k(key)
      where k.key not in ('name', 'handler', 'depends_on', 'arguments', 'retryable', 'max_attempts', 'retry', 'timeout_seconds',
-                         'tool', 'requires', 'acceptance', 'on_failure', 'condition', 'when_unmet')
+                         'tool', 'requires', 'acceptance', 'on_failure', 'condition', 'when_unmet', 'sensitive', 'sensitive_result')
      union all
     select s.path || '.retry.' || k.key, 'unknown field; known are base_delay, max_delay, jitter'
       from steps s cross join lateral jsonb_object_keys(case when jsonb_typeof(s.step -> 'retry') = 'object' then s.step -> 'retry' else '{}' end) as k(key)
@@ -82,6 +82,17 @@ begin
      union all
     select s.path || '.on_failure', 'on_failure must be block, stop or continue' from steps s
      where jsonb_typeof(s.step) = 'object' and coalesce(s.step ->> 'on_failure', 'block') not in ('block', 'stop', 'continue')
+     union all
+    select l.path, 'sensitive must be an array of keys or JSON Pointers'
+      from (select 'sensitive' as path, p_template -> 'sensitive' as list
+             union all
+            select s.path || '.sensitive', s.step -> 'sensitive' from steps s where jsonb_typeof(s.step) = 'object') l
+     where coalesce(jsonb_typeof(l.list), 'null') <> 'null'
+       and (jsonb_typeof(l.list) <> 'array'
+            or jsonb_path_exists(l.list, '$[*] ? (@.type() != "string" || @ == "" || @ == "/")'))
+     union all
+    select s.path || '.sensitive_result', 'sensitive_result must be true or false' from steps s
+     where jsonb_typeof(s.step) = 'object' and coalesce(jsonb_typeof(s.step -> 'sensitive_result'), 'null') not in ('null', 'boolean')
      union all
     select s.path || '.condition', 'a condition is an SQL/JSON path, for example $.inputs.check.score > 0.8' from steps s
      where jsonb_typeof(s.step) = 'object' and coalesce(jsonb_typeof(s.step -> 'condition'), 'null') <> 'null'

@@ -29,7 +29,8 @@ as $$
          coalesce(nullif(s.step -> 'acceptance', 'null'), '[]'),
          coalesce(s.step ->> 'on_failure', 'block'),
          (s.step ->> 'condition')::jsonpath,
-         coalesce(s.step ->> 'when_unmet', 'skip') = 'skip_dependents'
+         coalesce(s.step ->> 'when_unmet', 'skip') = 'skip_dependents',
+         tasker.text_array(s.step -> 'sensitive'), coalesce((s.step ->> 'sensitive_result')::boolean, false)
     from steps s
     left join dependencies d on d.ordinal = s.ordinal
 $$;

@@ -64,7 +64,7 @@ begin
   end if;
   v_move := (tasker.uuid_generate_v7(), p_step_uuid, v_task, v_step.namespace, v_step.lifecycle, v_current.to_state, v_rule.event,
              v_rule.to_state, v_current.sort_key + 1, true, p_metadata);
-  v_move := (tasker.schedule_retries(array[v_move]))[1];
+  v_move := (tasker.schedule_retries(tasker.hide_results(array[v_move])))[1];
   perform tasker.append_step_transitions(array[v_move]);
   if p_metadata ? 'result' or v_rule.reports_result then
     update tasker.workflow_steps s set result_transition_uuid = v_move.transition_uuid where s.workflow_step_uuid = p_step_uuid;
