@@ -53,6 +53,6 @@ comment on trigger record_setup on tasker.attached_lifecycles is 'Who gave a tab
 
 create or replace trigger record_setup
   after insert or update on tasker.schema_info
-  for each row when (new.key <> 'sql_tree_objects')  -- the checksum tells
+  for each row when (new.key not in ('sql_tree_objects', 'access_rights'))  -- the checksum tells
   execute function tasker.record_setup('schema', 'key');
 comment on trigger record_setup on tasker.schema_info is 'Who installed what?';

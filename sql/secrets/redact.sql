@@ -7,7 +7,7 @@ declare
   v_pointer text;
 begin
   if '' = any (p_pointers) then
-    return '"[sensitive]"';
+    return '"[sensitive]"'::jsonb;
   end if;
   foreach v_pointer in array coalesce(p_pointers, '{}') loop
     if p_document #> tasker.json_path(v_pointer) is not null then

@@ -100,8 +100,8 @@ _CONTENTS = {"step_checkpoints", "idempotency_keys"}  # partial results, stored 
 _EVIDENCE = {
     "workflow_step_result_audit", "audit_records", "rejected_transitions", "timeline", "task_transitions",
     "workflow_step_transitions", "worker_transitions", "circuit_breaker_transitions", "task_overview", "schema_info",
-    "login_bindings", "login_binding_changes",
     "changes", "audit_events", "audit_seals", "attached_transitions",
+    "login_bindings", "login_binding_changes", "access_rights", "access_members", "access_warnings",
 }  # fmt: skip
 _METRICS = {
     "metrics_state_visits", "metrics_transition_counts", "metrics_time_in_state", "metrics_states", "metrics_rejections",

@@ -143,12 +143,14 @@ def test_from_the_first_call_to_the_last(
         "select * from tasker.timeline",
     ):
         assert clean(engine.rows(statement)), statement
-    for words in (
-        ["task", "show", task], ["task", "timeline", task], ["task", "explain", task], ["step", "show", f"{task}/login"],
-        ["step", "checkpoint", f"{task}/login"], ["audit", "task", task], ["export"],
-        *([["template", "show", "pay", "--namespace", "shop"]] if way == "template" else []),
-    ):  # fmt: skip
-        for style in ([], ["--json"]):
+    commands: list[tuple[object, ...]] = [
+        ("task", "show", task), ("task", "timeline", task), ("task", "explain", task), ("step", "show", f"{task}/login"),
+        ("step", "checkpoint", f"{task}/login"), ("audit", "task", task), ("export",),
+    ]  # fmt: skip
+    if way == "template":
+        commands.append(("template", "show", "pay", "--namespace", "shop"))
+    for words in commands:
+        for style in ((), ("--json",)):
             ran = cli(*style, *words)
             assert ran.stdout
             assert clean(ran.stdout + ran.stderr), words
