@@ -637,8 +637,13 @@ class Engine:
             return wanted is None or payload in wanted
         concerned = False
         us = str(self.worker_uuid)
-        told = json.loads(payload)
+        try:
+            told = json.loads(payload)
+        except (ValueError, RecursionError):
+            return False  # anybody who may connect can send anything here
         for event in told if isinstance(told, list) else [told]:
+            if not isinstance(event, dict):
+                continue
             if event.get("kind") == "step_taken_away" and event.get("worker_uuid") == us:
                 self._keeper.call()
             elif event.get("kind") == "worker" and event.get("uuid") == us:
