@@ -87,7 +87,12 @@ grant execute on function tasker.check_consistency(uuid) to tasker_auditor;
 grant select on tasker.changes, tasker.audit_events, tasker.audit_seals, tasker.attached_transitions to tasker_auditor, tasker_operator;
 grant execute on function tasker.verify_audit(bigint), tasker.audit_digest(bigint), tasker.verify_digest(text)
   to tasker_auditor, tasker_operator;
-grant execute on function tasker.seal_audit(int) to tasker_operator;
+grant select on tasker.retention_policies, tasker.legal_holds, tasker.archived_tasks, tasker.archived_rows, tasker.purged_tasks
+  to tasker_auditor, tasker_operator;
+grant execute on function
+    tasker.seal_audit(int), tasker.set_retention_policy(text, interval, interval, text, text), tasker.archive_tasks(text, text, int),
+    tasker.purge_archive(text, text, int), tasker.hold_task(uuid, text, text), tasker.release_task(uuid, text, text)
+  to tasker_operator;
 -- runs with the caller's rights; a refusal that somebody makes up carries that somebody's login
 grant execute on function
     tasker.attempt_command(text, text, text, text, text), tasker.record_refusal(text, uuid, text, text, jsonb)

@@ -55,6 +55,11 @@ as $$
           union all
           select tasker.audit_hash(tasker.audit_content(t))
             from tasker.login_binding_changes t where c.log = 'binding' and t.login_binding_change_uuid = u.row_uuid
+          union all
+          -- of what is archived the content itself is kept
+          select tasker.audit_hash(t.content) || coalesce(tasker.audit_hash(t.audit_content), '')
+            from tasker.archived_rows t
+           where c.log in ('task', 'step') and t.row_uuid = u.row_uuid and t.month = tasker.uuid_month(u.row_uuid)
           limit 1) r on true
     ) x
 $$;

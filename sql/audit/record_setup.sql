@@ -52,6 +52,11 @@ create or replace trigger record_setup
 comment on trigger record_setup on tasker.attached_lifecycles is 'Who gave a table a lifecycle, or took it away?';
 
 create or replace trigger record_setup
+  after insert or update on tasker.retention_policies
+  for each row execute function tasker.record_setup('retention_policy', 'policy');
+comment on trigger record_setup on tasker.retention_policies is 'Who changed how long things are kept?';
+
+create or replace trigger record_setup
   after insert or update on tasker.schema_info
   for each row when (new.key not in ('sql_tree_objects', 'access_rights'))  -- the checksum tells
   execute function tasker.record_setup('schema', 'key');

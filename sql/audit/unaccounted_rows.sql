@@ -24,6 +24,8 @@ as $$
       union all
       select 'event', t.audit_event_uuid, t.created_at from tasker.audit_events t
       union all
+      select t.log, t.row_uuid, null from tasker.archived_rows t
+      union all
       select 'binding', t.login_binding_change_uuid, t.created_at from tasker.login_binding_changes t
     ) l
     left join (select c.log, u.row_uuid from tasker.changes c cross join lateral unnest(c.transition_uuids) as u(row_uuid)) c

@@ -68,7 +68,9 @@ begin
       into finding, log, row_uuid, detail
       from unnest(v_seal.leaves) with ordinality as s(leaf, place)
       full join tasker.audit_leaves(v_seal.change_ids) l on l.place = s.place
-     where s.leaf is distinct from l.leaf or s.leaf = ''
+     where (s.leaf is distinct from l.leaf or s.leaf = '')
+       -- what was purged is gone with evidence
+       and not (l.leaf is null and l.row_uuid is not null and exists (select from tasker.purged_tasks p where p.row_uuids @> array[l.row_uuid]))
      order by coalesce(l.place, s.place)
      limit 1;
     if found then
@@ -84,6 +86,18 @@ begin
    where c.change_id < v_before.settled_below
      and not exists (select from tasker.audit_seals s where s.change_ids @> c.change_id)
    order by c.change_id
+   limit 1;
+  return query
+  select 'purge_changed', null::bigint, 'event', e.audit_event_uuid, jsonb_build_object('purge_uuid', e.subject, 'digest', e.detail ->> 'digest')
+    from tasker.audit_events e
+   where e.event = 'tasks_purged' and tasker.purge_digest(e.subject::uuid) is distinct from e.detail ->> 'digest'
+   order by e.created_at
+   limit 1;
+  return query
+  select 'purge_changed', null::bigint, 'purge', p.task_uuid, jsonb_build_object('purge_uuid', p.purge_uuid)
+    from tasker.purged_tasks p
+   where not exists (select from tasker.audit_events e where e.event = 'tasks_purged' and e.subject = p.purge_uuid::text)
+   order by p.task_uuid
    limit 1;
   return query
   select 'row_inserted', null::bigint, r.log, r.row_uuid, jsonb_build_object('created_at', r.created_at)

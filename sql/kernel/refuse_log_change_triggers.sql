@@ -1,6 +1,6 @@
 -- The logs and the audit are append-only. On a transition log one change is let through: most_recent going from true to
 -- false (WHEN is judged by the executor, so the hot path pays no function call). Deny triggers are ENABLE ALWAYS; a
--- statement trigger guards TRUNCATE, since row triggers do not fire for it.
+-- statement trigger guards TRUNCATE, since row triggers do not fire for it. How rows may leave: audit/refuse_log_delete.
 
 create or replace trigger refuse_update
   before update on tasker.task_transitions
@@ -30,35 +30,17 @@ create or replace trigger refuse_update
 comment on trigger refuse_update on tasker.workflow_step_result_audit is 'Audit rows do not change.';
 alter table tasker.workflow_step_result_audit enable always trigger refuse_update;
 
-create or replace trigger refuse_delete
-  before delete on tasker.task_transitions
-  for each statement execute function tasker.refuse_log_change();
-comment on trigger refuse_delete on tasker.task_transitions is 'Rows are not removed.';
-alter table tasker.task_transitions enable always trigger refuse_delete;
-
 create or replace trigger refuse_truncate
   before truncate on tasker.task_transitions
   for each statement execute function tasker.refuse_log_change();
 comment on trigger refuse_truncate on tasker.task_transitions is 'Rows are not removed.';
 alter table tasker.task_transitions enable always trigger refuse_truncate;
 
-create or replace trigger refuse_delete
-  before delete on tasker.workflow_step_transitions
-  for each statement execute function tasker.refuse_log_change();
-comment on trigger refuse_delete on tasker.workflow_step_transitions is 'Rows are not removed.';
-alter table tasker.workflow_step_transitions enable always trigger refuse_delete;
-
 create or replace trigger refuse_truncate
   before truncate on tasker.workflow_step_transitions
   for each statement execute function tasker.refuse_log_change();
 comment on trigger refuse_truncate on tasker.workflow_step_transitions is 'Rows are not removed.';
 alter table tasker.workflow_step_transitions enable always trigger refuse_truncate;
-
-create or replace trigger refuse_delete
-  before delete on tasker.workflow_step_result_audit
-  for each statement execute function tasker.refuse_log_change();
-comment on trigger refuse_delete on tasker.workflow_step_result_audit is 'Rows are not removed.';
-alter table tasker.workflow_step_result_audit enable always trigger refuse_delete;
 
 create or replace trigger refuse_truncate
   before truncate on tasker.workflow_step_result_audit
@@ -71,7 +53,7 @@ do $make$
 declare
   v_table text;
 begin
-  foreach v_table in array array['changes', 'rejected_transitions', 'audit_events', 'audit_seals'] loop
+  foreach v_table in array array['changes', 'rejected_transitions', 'audit_events', 'audit_seals', 'purged_tasks'] loop
     execute format(
       $ddl$
         create or replace trigger refuse_update before update on tasker.%1$I

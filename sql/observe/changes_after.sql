@@ -28,7 +28,9 @@ begin
 
   -- Everything below the oldest transaction still running is final: no row can appear behind the cursor any more.
   return query
-  select format('%s:%s:%s', b.recorded_xid, b.change_id, u.position), x.change
+  select format('%s:%s:%s', b.recorded_xid, b.change_id, u.position),
+         -- whoever comes late goes on past what has gone
+         coalesce(x.change, jsonb_build_object('log', b.log, 'transition_uuid', u.transition_uuid, 'archived', true))
     from (select c.* from tasker.changes c
            where (c.recorded_xid, c.change_id) >= (v_xid, v_change)
              and c.recorded_xid < pg_snapshot_xmin(pg_current_snapshot())
@@ -81,4 +83,4 @@ begin
 end
 $$;
 comment on function tasker.changes_after(text, int) is
-  'The change feed: every log row after the cursor in commit-safe order, none missed and none twice, however late a transaction commits. Keep the last cursor and ask again. A bound login gets what it sees; when nothing came, it may go on from what current_cursor said before it asked, so as not to look again at what others did.';
+  'The change feed: every log row after the cursor in commit-safe order, none missed and none twice, however late a transaction commits. Keep the last cursor and ask again. Of what was archived meanwhile only log, transition_uuid and archived are told. A bound login gets what it sees; when nothing came, it may go on from what current_cursor said before it asked, so as not to look again at what others did.';

@@ -26,7 +26,11 @@ begin
         -- shared by all namespaces
         ('tools', 'false'), ('circuit_breakers', 'false'), ('circuit_breaker_transitions', 'false'),
         ('changes', 'false'), ('audit_seals', 'false'),
-        ('audit_events', 'namespace = any (%s)'),
+        ('audit_events', 'namespace = any (%s)'), ('retention_policies', 'namespace = any (%s)'),
+        ('archived_tasks', 'namespace = any (%s)'), ('purged_tasks', 'namespace = any (%s)'),
+        ('archived_rows', 'exists (select from tasker.archived_tasks k where k.task_uuid = archived_rows.task_uuid)'),
+        ('legal_holds', 'exists (select from tasker.tasks k where k.task_uuid = legal_holds.task_uuid)'
+                        ' or exists (select from tasker.archived_tasks k where k.task_uuid = legal_holds.task_uuid)'),
         -- of the login itself
         ('idempotency_keys', 'login = session_user'), ('login_bindings', 'login = session_user'),
         ('login_binding_changes', 'login = session_user')) as r(made_for, shows)

@@ -169,6 +169,11 @@ ATTEMPTS: dict[str, list[Attempt]] = {
         answers(f"select code from tasker.attempt_command('cancel_task', %(task)s::text, {_BY})", "TK404",
                 "rejected_transitions", "changes"),
     ],
+    "hold_task": [hidden(f"select tasker.hold_task(%(failed)s, {_BY})")],
+    "release_task": [hidden(f"select tasker.release_task(%(failed)s, {_BY})")],
+    "set_retention_policy": [refused_to("select tasker.set_retention_policy('p', '1 day', '1 year', 'x')")],
+    "archive_tasks": [refused_to("select * from tasker.archive_tasks('kept', 'somebody')")],
+    "purge_archive": [refused_to("select * from tasker.purge_archive('kept', 'somebody')")],
     # over all namespaces
     "seal_audit": [refused_to("select tasker.seal_audit()")],
     "verify_audit": [refused_to("select tasker.verify_audit()")],
@@ -319,6 +324,7 @@ def build(root: Engine, acme_dsn: str, conn: psycopg.Connection[Any]) -> World:
     root.run("create table public.own_things (thing int primary key)")
     root.run("create function public.fine(text) returns boolean language sql return true")
     root.one("select tasker.define_vocabulary(%s)", json.dumps(THINGS))
+    root.run("select tasker.set_retention_policy('kept', '1 day', '1 year', 'x')")
     root.one("select tasker.attach_lifecycle('public.rival_things', 'thing', 'thing.thing', 'rival')")
     root.run("insert into public.rival_things values (1)")
     root.run(f"alter table public.rival_things owner to {acme_login}")

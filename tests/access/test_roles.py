@@ -17,6 +17,7 @@ READING = {
     "get_task_execution_context", "changes_after", "current_cursor", "export_transitions",
 }  # fmt: skip
 AUDIT = {"get_step_audit_history", "get_task_audit_history", "get_audit_by_worker", "get_audit_by_correlation_id"}
+RETAINING = {"set_retention_policy", "archive_tasks", "purge_archive", "hold_task", "release_task"}
 VERIFYING = {"verify_audit", "audit_digest", "verify_digest"}
 # a command whose refusal is kept; it runs with the caller's rights
 ATTEMPTING = {"attempt_command", "record_refusal"}
@@ -72,6 +73,7 @@ CALLS = {
     | ATTEMPTING
     | VERIFYING
     | _WORKERS
+    | RETAINING
     | {"seal_audit"},
     # check_consistency: evidence that nothing is missing
     "tasker_auditor": RULES
@@ -100,7 +102,8 @@ _CONTENTS = {"step_checkpoints", "idempotency_keys"}  # partial results, stored 
 _EVIDENCE = {
     "workflow_step_result_audit", "audit_records", "rejected_transitions", "timeline", "task_transitions",
     "workflow_step_transitions", "worker_transitions", "circuit_breaker_transitions", "task_overview", "schema_info",
-    "changes", "audit_events", "audit_seals", "attached_transitions",
+    "changes", "audit_events", "audit_seals", "attached_transitions", "retention_policies", "legal_holds", "archived_tasks",
+    "archived_rows", "purged_tasks",
     "login_bindings", "login_binding_changes", "access_rights", "access_members", "access_warnings",
 }  # fmt: skip
 _METRICS = {
