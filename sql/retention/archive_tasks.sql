@@ -95,6 +95,7 @@ begin
   delete from tasker.workflow_step_transitions t where t.workflow_step_uuid = any (v_steps);
   delete from tasker.task_transitions t where t.task_uuid = any (v_tasks);
   delete from tasker.timers t where t.task_uuid = any (v_tasks);
+  delete from tasker.sensitive_values v where v.task_uuid = any (v_tasks);  -- only for work that is still to be done
   delete from tasker.step_checkpoints k where k.workflow_step_uuid = any (v_steps);
   delete from tasker.workflow_step_edges e where e.to_step_uuid = any (v_steps);
   delete from tasker.job_workers j where j.task_uuid = any (v_tasks);
@@ -107,4 +108,4 @@ begin
 end
 $$;
 comment on function tasker.archive_tasks(text, text, int) is
-  'Moves ended families of tasks out of the way: at most p_limit of them that ended longer ago than the policy asks, are held by nobody and by no legal hold. What moves is sealed first and not changed. more: call again. Messages of their steps that still stand in queues are dropped by whoever pops them.';
+  'Moves ended families of tasks out of the way: at most p_limit of them that ended longer ago than the policy asks, are held by nobody and by no legal hold. What moves is sealed first and not changed; sensitive values do not go along. more: call again. Messages of their steps that still stand in queues are dropped by whoever pops them.';

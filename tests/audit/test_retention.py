@@ -43,8 +43,8 @@ def purge(engine: Engine, limit: int = 1000) -> Row:
     return engine.row("select * from tasker.purge_archive('p', %s, %s)", NAME, limit)
 
 
-def done(engine: Engine, **more: object) -> UUID:
-    task = engine.task(chain("first", "second"), **more)
+def done(engine: Engine) -> UUID:
+    task = engine.task(chain("first", "second"))
     engine.finish(engine.worker())
     assert engine.state(task) == "complete"
     return task

@@ -50,3 +50,23 @@ def test_a_file_without_digests_proves_nothing(cli: Cli, tmp_path: Path) -> None
     assert "can't read" in cli("audit", "verify", "--digest", str(tmp_path / "missing"), expect=2).stderr
     empty.write_text("nonsense\n")
     assert "TK400" in cli("audit", "verify", "--digest", str(empty), expect=1).stderr
+
+
+def test_a_policy_a_hold_the_archive_the_purge(cli: Cli, database: str) -> None:
+    with psycopg.connect(database, autocommit=True) as conn:
+        engine = Engine(conn)
+        work(engine)
+        engine.run("update tasker.tasks set created_at = created_at - interval '1 year', started_at = null, completed_at = completed_at - interval '1 year'")  # fmt: skip
+        task = engine.one("select task_uuid from tasker.tasks")
+        policy = ("--archive-after", "30 days", "--purge-after", "60 days", "--description", "Records 4.2")
+        cli("audit", "policy", "short", *policy)
+        assert "TK400" in cli("audit", "policy", "short", *policy[:-1], " ", expect=1).stderr
+        cli("audit", "hold", task, "--reason", "case 7", "--by", "counsel")
+        assert cli("--json", "audit", "archive", "short").json == {"archived": 0, "rows": 0}
+        assert "is released" in cli("audit", "release", task, "--reason", "closed").stderr
+        assert "was not held" in cli("audit", "release", task, "--reason", "closed").stderr
+        archived = cli("--json", "audit", "archive", "short", "--by", "ada").json
+        assert archived["archived"] == 1
+        assert cli("--json", "audit", "purge", "short", "--by", "ada").json == {"purged": 1, "rows": archived["rows"]}
+        assert engine.one("select requested_by from tasker.audit_events where event = 'tasks_purged'") == "ada"
+    cli("audit", "verify")

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from pgtasker.cli import _output as output
-from pgtasker.cli._arguments import Step, TaskUuid
+from pgtasker.cli._arguments import Reason, RequestedBy, Step, TaskUuid, requested_by
 from pgtasker.cli._database import database, parse_uuid
 from pgtasker.cli._errors import OK, REFUSED, CommandError, usage_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import LiteralString
 
     from pgtasker import AuditRecord
 
@@ -119,6 +120,78 @@ def export_digest(
     else:
         with out.open("a", encoding="utf-8") as file:
             file.write(line + "\n")
+    return OK
+
+
+Policy = Annotated[str, Parameter(name="POLICY", help="A retention policy.")]
+Batch = Annotated[int, Parameter(help="Families of tasks in one transaction.")]
+
+
+@app.command
+def policy(
+    policy: Policy,
+    /,
+    *,
+    archive_after: Annotated[str, Parameter(help="How long after its end a task is archived, such as '30 days'.")],
+    purge_after: Annotated[str, Parameter(help="How long after its end it is purged, such as '7 years'.")],
+    description: Annotated[str, Parameter(help="Which rule of the organisation this follows.")],
+    namespace: Annotated[str | None, Parameter(help="Only for tasks of this namespace.")] = None,
+) -> int:
+    """Set a retention policy. It does nothing by itself: run archive and purge from cron."""
+    with database() as db:
+        db.row(
+            "select tasker.set_retention_policy(%s, %s::interval, %s::interval, %s, %s)",
+            (policy, archive_after, purge_after, description, namespace),
+        )
+    output.talk(f"policy {policy} is set")
+    return OK
+
+
+@app.command
+def archive(policy: Policy, /, *, limit: Batch = 1000, by: RequestedBy = None) -> int:
+    """Move tasks that ended long enough ago out of the way, with their log and audit rows."""
+    return _retain("select * from tasker.archive_tasks(%s, %s, %s)", policy, by, limit, "archived")
+
+
+@app.command
+def purge(policy: Policy, /, *, limit: Batch = 1000, by: RequestedBy = None) -> int:
+    """Remove archived tasks for good; who removed what under which policy stays."""
+    return _retain("select * from tasker.purge_archive(%s, %s, %s)", policy, by, limit, "purged")
+
+
+@app.command
+def hold(task: TaskUuid, /, *, reason: Reason, by: RequestedBy = None) -> int:
+    """Legal hold: the task and its family are neither archived nor purged."""
+    with database() as db:
+        db.row(
+            "select tasker.hold_task(%s, %s, %s)",
+            (parse_uuid(task, "a task is named by its uuid"), reason, requested_by(by)),
+        )
+    output.talk(f"task {task} is held")
+    return OK
+
+
+@app.command
+def release(task: TaskUuid, /, *, reason: Reason, by: RequestedBy = None) -> int:
+    """End a legal hold."""
+    with database() as db:
+        released = db.value(
+            "select tasker.release_task(%s, %s, %s)",
+            (parse_uuid(task, "a task is named by its uuid"), reason, requested_by(by)),
+        )
+    output.talk(f"task {task} is released" if released else f"task {task} was not held")
+    return OK
+
+
+def _retain(query: LiteralString, policy: str, by: str | None, limit: int, done: str) -> int:
+    tasks = rows = 0
+    with database() as db:
+        while True:
+            batch = db.row(query, (policy, requested_by(by), limit)) or {}
+            tasks, rows = tasks + batch["tasks"], rows + batch["rows"]
+            if not batch["more"]:
+                break
+    output.emit_record({done: tasks, "rows": rows})
     return OK
 
 
