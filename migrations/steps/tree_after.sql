@@ -48,5 +48,20 @@ begin
         ('schema_version', '/*schema_version*/')
     on conflict (key) do update set value = excluded.value, updated_at = clock_timestamp()
     where known.value <> excluded.value;
+
+    -- What access_warnings compares with, now that only this tree is there.
+    insert into tasker.schema_info as known (key, value)
+    select
+        'access_rights',
+        jsonb_agg(
+            jsonb_build_object('role', r.role, 'kind', r.kind, 'object', r.object, 'privilege', r.privilege, 'columns', r.columns)
+            order by r.role, r.kind, r.object, r.privilege, r.columns
+        )::text
+    from tasker.access_rights as r
+    union all
+    select 'object_digests', jsonb_object_agg(d.object, d.digest order by d.object)::text
+    from tasker.object_digests() as d
+    on conflict (key) do update set value = excluded.value, updated_at = clock_timestamp()
+    where known.value <> excluded.value;
 end
 $do$;

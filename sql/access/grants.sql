@@ -99,6 +99,7 @@ grant execute on function
   to tasker_client, tasker_worker, tasker_operator;
 grant select on tasker.login_bindings, tasker.login_binding_changes, tasker.access_rights, tasker.access_members, tasker.access_warnings
   to tasker_auditor, tasker_operator;
+grant execute on function tasker.object_digests() to tasker_auditor, tasker_operator;
 
 -- export, metrics
 grant execute on function tasker.export_transitions(timestamptz, timestamptz, text) to tasker_client, tasker_operator, tasker_auditor;
@@ -151,11 +152,3 @@ grant select (workflow_step_uuid, namespace, lifecycle, event, to_state, sort_ke
   on tasker.workflow_step_transitions to tasker_monitor;
 grant select (attachment_uuid, entity_key, namespace, lifecycle, event, to_state, sort_key, created_at)
   on tasker.attached_transitions to tasker_monitor;
-
--- what access_warnings compares with
-insert into tasker.schema_info as known (key, value)
-select 'access_rights', jsonb_agg(jsonb_build_object('role', r.role, 'kind', r.kind, 'object', r.object, 'privilege', r.privilege, 'columns', r.columns)
-                                  order by r.role, r.kind, r.object, r.privilege, r.columns)::text
-  from tasker.access_rights r
-    on conflict (key) do update set value = excluded.value, updated_at = clock_timestamp()
- where known.value <> excluded.value;

@@ -4,6 +4,12 @@ with granted as (  -- as the newest migration left it
     from tasker.schema_info i
    cross join lateral jsonb_to_recordset(i.value::jsonb) as g(role text, kind text, object text, privilege text, columns text[])
    where i.key = 'access_rights'
+), made as (
+  select m.object, m.digest
+    from tasker.schema_info i cross join lateral jsonb_each_text(i.value::jsonb) as m(object, digest)
+   where i.key = 'object_digests'
+), there as materialized (
+  select d.object, d.digest from tasker.object_digests() d
 ), found as (
   select r.role, r.kind, r.object, r.privilege, r.columns from tasker.access_rights r
 )
@@ -25,9 +31,15 @@ union all
 select 'member_that_nothing_holds', m.login, format('%s, and a superuser or one that bypasses row security', m.role)
   from tasker.access_members m where m.is_superuser or m.bypasses_row_security
 union all
-select 'member_that_reads_or_writes_everything', m.login, format('%s, and %s', m.role, p.role)
-  from tasker.access_members m cross join unnest(array['pg_read_all_data', 'pg_write_all_data']) as p(role)
- where not m.is_superuser and pg_has_role(m.login, p.role, 'member')
+select 'login_that_reads_or_writes_everything', r.rolname, p.role
+  from pg_catalog.pg_roles r cross join unnest(array['pg_read_all_data', 'pg_write_all_data']) as p(role)
+ where r.rolcanlogin and not r.rolsuper and pg_has_role(r.oid, p.role, 'member')
+union all
+select 'login_that_may_switch_triggers_off', coalesce(r.rolname, 'public'), 'it may set session_replication_role'
+  from pg_catalog.pg_parameter_acl a
+ cross join lateral aclexplode(a.paracl) as x
+  left join pg_catalog.pg_roles r on r.oid = x.grantee
+ where a.parname = 'session_replication_role' and not coalesce(r.rolsuper, false)
 union all
 select 'member_with_conflicting_duties', m.login, format('tasker_auditor and %s', string_agg(distinct o.role, ', '))
   from tasker.access_members m
@@ -51,12 +63,13 @@ select 'object_of_somebody_else', o.owner::regrole::text, o.object
          where c.relnamespace = 'tasker'::regnamespace and c.relkind in ('r', 'p', 'v', 'm', 'S')) o
  where o.owner::regrole::text <> 'tasker_owner'
 union all
-select 'trigger_that_is_not_ours', t.tgrelid::regclass::text, t.tgname
-  from pg_catalog.pg_trigger t
-  join pg_catalog.pg_class c on c.oid = t.tgrelid and c.relnamespace = 'tasker'::regnamespace
- where not t.tgisinternal
-   and not exists (select from tasker.schema_info i
-                    where i.key = 'sql_tree_objects' and i.value::jsonb ? format('trigger %I on %s', t.tgname, format('%I.%I', 'tasker', c.relname)))
+select case when m.object is null then 'object_that_is_not_ours' when t.object is null then 'object_that_is_missing' else 'object_that_was_changed' end,
+       'tasker', coalesce(t.object, m.object)
+  from made m
+  full join there t on t.object = m.object
+ where t.digest is distinct from m.digest
+   -- there is nothing to compare with before the first migration, and after the first one on another version of the server
+   and exists (select from made join there using (object, digest) where object = 'server')
 union all
 select 'trigger_that_is_switched_off', t.tgrelid::regclass::text, t.tgname
   from pg_catalog.pg_trigger t

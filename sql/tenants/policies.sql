@@ -41,6 +41,9 @@ begin
     execute format('comment on policy bound_logins on tasker.%I is ''A bound login sees what is its own.''', v_rule.made_for);
     execute format('alter table tasker.%I enable row level security', v_rule.made_for);
   end loop;
+  -- granted to nobody; without a policy not even pg_read_all_data reads them
+  alter table tasker.sensitive_values enable row level security;
+  alter table tasker.hash_salt enable row level security;
   -- the one table that others than the owner write into
   create policy bound_logins_move on tasker.attached_transitions for insert with check (
     (select tasker.bound_namespaces()) is null or namespace = any ((select tasker.bound_namespaces())::text[]));

@@ -206,6 +206,7 @@ NOT_TRIED = {
     "custom_guard_holds": "calls a function of the caller's as the caller",
     "keep_attached_key": "a trigger function: only refuses",
     "lifecycle_diagram": "rules are no secret",
+    "object_digests": "digests of definitions, which the catalogue tells everybody",
     "raise_error": "raises what it is told",
     "record_attachment": "a part of attach_lifecycle, which is tried: asks whether the triggers are there",
     "record_detachment": "a part of detach_lifecycle, which is tried: asks whether the triggers are gone",

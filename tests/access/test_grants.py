@@ -145,7 +145,15 @@ def test_members_their_ways_and_their_bindings(engine: Engine, login: Callable[.
         ("alter table tasker.task_transitions disable trigger refuse_update", "trigger_that_is_switched_off"),
         ("alter table tasker.workflow_step_result_audit enable trigger refuse_delete", "trigger_that_is_switched_off"),
         ("create trigger mine before insert on tasker.tasks for each row execute function suppress_redundant_updates_trigger()",
-         "trigger_that_is_not_ours"),
+         "object_that_is_not_ours"),
+        ("create or replace function tasker.create_step_result_audit() returns trigger language plpgsql security definer"
+         " set search_path = pg_catalog, pg_temp as 'begin return null; end'", "object_that_was_changed"),
+        ("alter function tasker.may_see(text) set search_path = public", "object_that_was_changed"),
+        ("create or replace function tasker.guard_always_true() returns boolean language sql return true", "object_that_is_not_ours"),
+        ("drop policy bound_logins on tasker.timers", "object_that_is_missing"),
+        ("alter policy bound_logins on tasker.timers using (true)", "object_that_was_changed"),
+        ("drop trigger record_changes on tasker.task_transitions", "object_that_is_missing"),
+        ("grant set on parameter session_replication_role to tasker_worker", "login_that_may_switch_triggers_off"),
         ("create rule mine as on insert to tasker.rejected_transitions do instead nothing", "rule_that_is_not_ours"),
         ("alter table tasker.tasks disable row level security", "row_security_that_is_switched_off"),
         ("insert into tasker.login_bindings (login, namespaces) values ('postgres', '{x}')", "binding_that_does_not_hold"),
@@ -160,6 +168,22 @@ def test_what_is_not_as_it_should_be_is_found(engine: Engine, change: str, findi
     assert finding in {row["finding"] for row in found}, found
 
 
+def test_what_the_engine_makes_by_itself_is_no_finding(engine: Engine) -> None:
+    """Queues of namespaces, partitions of the archive."""
+    engine.task([{"name": "a", "requires": ["gpu"]}], namespace="made-later")
+    engine.run("set role tasker_owner")
+    engine.one("select tasker.ensure_archive_partition('2026-01-01')")
+    engine.run("reset role")
+    assert engine.rows("select * from tasker.access_warnings") == []
+
+
+def test_no_setting_of_a_session_makes_a_finding(engine: Engine) -> None:
+    for path in ("tasker, public", "pg_temp, tasker, pgmq, pg_catalog", "''"):
+        engine.run(f"set search_path = {path}")
+        assert engine.rows("select * from tasker.access_warnings") == []
+    engine.run("reset search_path")
+
+
 def test_members_that_nothing_holds_and_conflicting_duties(engine: Engine, login: Callable[..., str]) -> None:
     name = login("tasker_auditor", "tasker_operator", "pg_write_all_data").rpartition("user=")[2].split()[0]
     engine.run(f"alter role {name} bypassrls")
@@ -170,7 +194,7 @@ def test_members_that_nothing_holds_and_conflicting_duties(engine: Engine, login
     assert {row["finding"] for row in found} == {
         "member_with_conflicting_duties",
         "member_that_nothing_holds",
-        "member_that_reads_or_writes_everything",
+        "login_that_reads_or_writes_everything",
     }
 
 

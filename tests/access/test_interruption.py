@@ -95,6 +95,7 @@ def test_cut_off_after_any_write_nothing_stays(world: World, name: str) -> None:
         "breaker_permit",
         "extend_leases",
         "ensure_namespace",
+        "purge_archive",
         "purge_expired",
     }, name
 

@@ -296,6 +296,15 @@ def test_what_is_hidden_comes_back_whole(engine: Engine, document: Row, pointers
     assert (claimed["task_uuid"], claimed["context"]) == (task, document)
 
 
+def test_who_may_read_all_data_does_not_read_them(engine: Engine, login: Callable[..., str]) -> None:
+    create(engine, "template")
+    with psycopg.connect(login("pg_read_all_data"), autocommit=True) as conn:
+        with refused("42501"):  # what has a policy asks more of whoever reads it
+            conn.execute("select count(*) from tasker.tasks")
+        assert conn.execute("select * from tasker.sensitive_values").fetchall() == []
+        assert conn.execute("select * from tasker.hash_salt").fetchall() == []
+
+
 def test_an_owners_dump_holds_them(engine: Engine) -> None:
     """Not promised: SECURITY.md says that they stand in the table as they are."""
     create(engine, "template")

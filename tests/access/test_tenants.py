@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import psycopg
 import pytest
 
+from pgtasker import Client, StepContext, TransientError, Worker
 from tests.access.tenants import (
     ATTEMPTS,
     MARK,
@@ -175,6 +176,58 @@ def test_a_bound_login_gets_its_own_work_done(engine: Engine, database: str) -> 
     finally:
         for tenant in tenants.values():
             tenant.conn.close()
+        for name in names:
+            engine.run(f"drop owned by {name}")
+            engine.run(f"drop role {name}")
+
+
+def test_python_workers_of_two_tenants_at_work(engine: Engine, database: str) -> None:
+    """The client and the worker as they come, each with a login that is bound and in one role."""
+    names = [f"{role}_{tenant}_{uuid4().hex[:8]}" for tenant in ("one", "two") for role in ("client", "worker")]
+    tasks: dict[str, UUID] = {}
+    try:
+        dsns = {
+            name: bound_login(engine, database, name, name.split("_")[1], roles=(f"tasker_{name.split('_')[0]}",))
+            for name in names
+        }
+        for name in names:
+            role, tenant, _ = name.split("_")
+            if role == "client":
+                with Client(dsns[name]) as client:
+                    task = client.create_task_from_graph(
+                        {
+                            "name": "x",
+                            "steps": [
+                                {"name": "a", "max_attempts": 2, "retry": {"base_delay": 0.1}},
+                                {"name": "b", "depends_on": ["a"]},
+                            ],
+                        },
+                        namespace=tenant,
+                    )
+                    tasks[tenant] = task
+        for name in names:
+            role, tenant, _ = name.split("_")
+            if role == "worker":
+                worker = Worker(dsns[name], name=tenant)
+
+                @worker.step("a")
+                def a(ctx: StepContext, tenant: str = tenant) -> str:
+                    if ctx.attempt == 1:
+                        raise TransientError("again")
+                    return tenant
+
+                worker.step("b")(lambda ctx: ctx.inputs["a"])
+                worker.run_until(tasks[tenant], timeout=60)
+                # the other one's work is not touched by it
+                others = [task for other, task in tasks.items() if other > tenant]
+                assert all(engine.states(task)["a"] == "enqueued" for task in others)
+        for tenant, task in tasks.items():
+            step = engine.row(
+                "select state, result from tasker.step_overview where task_uuid = %s and name = 'b'", task
+            )
+            assert step == {"state": "complete", "result": tenant}
+        engine.assert_consistent()
+    finally:
         for name in names:
             engine.run(f"drop owned by {name}")
             engine.run(f"drop role {name}")
