@@ -2,6 +2,7 @@ create or replace function tasker.tick(p_limit int default 1000) returns tasker.
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 set jit = off
 as $$
 declare

@@ -2,6 +2,7 @@ create or replace function tasker.extend_leases(p_worker_uuid uuid, p_lease inte
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   v_extended int;

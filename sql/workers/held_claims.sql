@@ -3,6 +3,7 @@ language sql
 stable
 security definer
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 as $$
   select s.workflow_step_uuid
     from tasker.step_claims c

@@ -2,6 +2,7 @@ create or replace function tasker.worker_heartbeat(p_worker_uuid uuid) returns t
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 as $$
 begin
   perform tasker.lock_worker_or_refuse(p_worker_uuid);

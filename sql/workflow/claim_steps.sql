@@ -7,6 +7,7 @@ create or replace function tasker.claim_steps(
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   v_worker tasker.workers;

@@ -16,6 +16,7 @@ create or replace function tasker.create_task(
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   v_request jsonb := jsonb_strip_nulls(jsonb_build_object(

@@ -14,6 +14,7 @@ create or replace function tasker.create_task_from_graph(
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   v_answer text := tasker.begin_request(p_request_id, 'create_task_from_graph', jsonb_build_array(p_graph, p_context, p_namespace, p_idempotency_key, p_correlation_id, p_priority, p_parent_task_uuid, p_tags, p_requested_by, p_start));

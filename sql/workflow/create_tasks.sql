@@ -2,6 +2,7 @@ create or replace function tasker.create_tasks(p_requests jsonb) returns setof u
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 set jit = off
 as $$
 declare

@@ -10,6 +10,7 @@ create or replace function tasker.fail_step(
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   v_answer text := tasker.begin_request(p_request_id, 'fail_step', jsonb_build_array(p_step_uuid, p_claim_uuid, p_error, p_category, p_retry_after, p_execution_time_ms));

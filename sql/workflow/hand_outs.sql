@@ -3,6 +3,9 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+  if coalesce(cardinality(p_step_uuids), 0) = 0 then
+    return;
+  end if;
   return query select m.* from tasker.step_moves(p_step_uuids, 'enqueue') m;
   -- where queued steps have no state of their own, being handed out is no move: event and to_state stay empty
   return query

@@ -8,6 +8,9 @@ set enable_mergejoin = off
 set jit = off
 as $$
 begin
+  if coalesce(cardinality(p_task_uuids), 0) = 0 then
+    return array[]::uuid[];
+  end if;
   return array(select s.workflow_step_uuid
                  from tasker.workflow_steps s
                 where s.task_uuid = any (p_task_uuids) and s.unmet_dependencies = 0

@@ -6,10 +6,11 @@ declare
   v_moves tasker.step_move[];
 begin
   with delayed as materialized (
-    select m.*, coalesce(coalesce(m.metadata ->> 'retry_after', report.metadata ->> 'retry_after')::double precision * interval '1 second',
+    select m.*, case when state.phase in ('waiting_retry', 'circuit_open') then
+                  coalesce(coalesce(m.metadata ->> 'retry_after', report.metadata ->> 'retry_after')::double precision * interval '1 second',
                          case when state.phase = 'circuit_open'
                               then coalesce((select b.cooldown from tasker.circuit_breakers b where b.tool = coalesce(s.tool, s.handler)), interval '60 seconds') end,
-                         tasker.retry_delay(s.attempts, s.base_delay, s.max_delay, s.jitter)) as delay,
+                         tasker.retry_delay(s.attempts, s.base_delay, s.max_delay, s.jitter)) end as delay,
            s.attempts, state.phase in ('waiting_retry', 'circuit_open') as waits
       from unnest(p_moves) m
      cross join lateral (select * from tasker.workflow_steps s
@@ -18,7 +19,7 @@ begin
                           where t.workflow_step_uuid = m.workflow_step_uuid and t.most_recent limit 1) report
       join tasker.lifecycle_states state on state.lifecycle = m.lifecycle and state.state = m.to_state
   ), timed as materialized (
-    select d.*, tasker.clock() + d.delay as due_at from delayed d
+    select d.*, case when d.waits then tasker.clock() + d.delay end as due_at from delayed d
   ), set_timers as (
     insert into tasker.timers (due_at, kind, task_uuid, namespace, workflow_step_uuid, sort_key)
     select t.due_at, 'retry', t.task_uuid, t.namespace, t.workflow_step_uuid, t.sort_key

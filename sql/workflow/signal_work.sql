@@ -5,7 +5,7 @@ as $$
 declare
   v_namespace text;
 begin
-  -- Whoever finds the row locked leaves it to the holder, and whoever comes within 100 ms leaves it to the poll:
+  -- Whoever finds the row locked leaves it to the holder, and whoever comes within 10 ms leaves it to the poll, which is as quick by then:
   -- NOTIFY serialises all commits of the server, so it is never sent more often. A time in the future is a clock that
   -- was set back.
   for v_namespace in
@@ -13,7 +13,7 @@ begin
       select w.namespace from tasker.work_signals w
         join tasker.task_namespaces n on n.namespace = w.namespace and n.notifications <> 'off'
        where w.namespace = any (p_namespaces)
-         and w.last_notified_at not between clock_timestamp() - interval '100 milliseconds' and clock_timestamp()
+         and w.last_notified_at not between clock_timestamp() - interval '10 milliseconds' and clock_timestamp()
          for update of w skip locked
     )
     update tasker.work_signals w set last_notified_at = clock_timestamp()
@@ -25,4 +25,4 @@ begin
 end
 $$;
 comment on function tasker.signal_work(text[]) is
-  'Tells listening workers that there is work in these namespaces: a hint, throttled to one in 100 ms a namespace.';
+  'Tells listening workers that there is work in these namespaces: a hint, throttled to one in 10 ms a namespace.';

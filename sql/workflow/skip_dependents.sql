@@ -8,14 +8,17 @@ declare
   v_done   tasker.step_move[] := array[]::tasker.step_move[];
 begin
   -- only where the lifecycle knows skipping, and only from steps that do not come back by themselves
+  if not exists (select from (select distinct m.lifecycle from unnest(p_moves) m) l
+                   join tasker.lifecycle_transitions r on r.lifecycle = l.lifecycle and r.operation = 'skip_dependent') then
+    return v_done;
+  end if;
   v_failed := array(
     select m.workflow_step_uuid
       from (select distinct on (m.workflow_step_uuid) m.* from unnest(p_moves) m
              where m.event is not null order by m.workflow_step_uuid, m.sort_key desc) m
       join tasker.lifecycle_states s on s.lifecycle = m.lifecycle and s.state = m.to_state
      cross join lateral (select w.on_failure, w.left_out from tasker.workflow_steps w where w.workflow_step_uuid = m.workflow_step_uuid limit 1) w
-     where (tasker.counts_as(s.counts_as, w.on_failure, w.left_out) = 'failed' or s.phase = 'circuit_open')
-       and (select true from tasker.lifecycle_transitions r where r.lifecycle = m.lifecycle and r.operation = 'skip_dependent' limit 1));
+     where (tasker.counts_as(s.counts_as, w.on_failure, w.left_out) = 'failed' or s.phase = 'circuit_open'));
   while cardinality(v_failed) > 0 loop
     v_failed := array(select distinct e.to_step_uuid from tasker.workflow_step_edges e where e.from_step_uuid = any (v_failed));
     perform tasker.lock_steps(v_failed);

@@ -8,6 +8,9 @@ set enable_mergejoin = off
 set jit = off
 as $$
 begin
+  if coalesce(cardinality(p_step_uuids), 0) = 0 then
+    return array[]::uuid[];
+  end if;
   return array(
     select s.workflow_step_uuid
       from unnest(p_step_uuids) as asked(workflow_step_uuid)
