@@ -6,11 +6,11 @@ PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore $(BIN)/python
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	command -v $$p >/dev/null && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' && echo $$p && break; done)
 
-.PHONY: help venv demo test lint types sql-lint pytest bench clean
+.PHONY: help venv demo test lint types sql-lint pytest bench bench-quick clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
 venv: $(VENV)/.demo ## make the virtual environment .venv with pgtasker in it
 
@@ -38,9 +38,11 @@ pytest: $(VENV)/.dev
 	@echo "== tests"
 	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup
 
-bench: $(VENV)/.dev ## measure, beside the peers, on one server
-	@[ -d bench ] || { echo "there is no bench/ in this tree" >&2; exit 1; }
+bench: $(VENV)/.dev ## measure, beside the peers, on one server (an hour)
 	@$(BIN)/python -m bench
+
+bench-quick: $(VENV)/.dev ## a quick look at the same
+	@$(BIN)/python -m bench --quick
 
 clean: ## remove what make and the tools made; data of the embedded server stays
 	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
