@@ -90,6 +90,13 @@ grant execute on function tasker.verify_audit(bigint), tasker.audit_digest(bigin
 grant select on tasker.retention_policies, tasker.legal_holds, tasker.archived_tasks, tasker.archived_rows, tasker.purged_tasks
   to tasker_auditor, tasker_operator;
 grant execute on function
+    tasker.report_summary(timestamptz, timestamptz, boolean), tasker.report_interventions(timestamptz, timestamptz),
+    tasker.report_actions_of(text, timestamptz, timestamptz), tasker.report_worker(uuid, timestamptz, timestamptz),
+    tasker.report_correlation(uuid), tasker.report_failures(timestamptz, timestamptz),
+    tasker.report_completeness(timestamptz, timestamptz), tasker.report_population(text, timestamptz, timestamptz),
+    tasker.report_sample(text, timestamptz, timestamptz, int, text), tasker.report_retention(timestamptz, timestamptz)
+  to tasker_auditor, tasker_operator;
+grant execute on function
     tasker.seal_audit(int), tasker.set_retention_policy(text, interval, interval, text, text), tasker.archive_tasks(text, text, int),
     tasker.purge_archive(text, text, int), tasker.hold_task(uuid, text, text), tasker.release_task(uuid, text, text)
   to tasker_operator;

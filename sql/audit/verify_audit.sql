@@ -52,6 +52,17 @@ begin
     end if;
 
     -- the first row that is not what was sealed
+    with leaves as materialized (
+      select l.* from tasker.audit_leaves(v_seal.change_ids) l
+    ), gone as materialized (
+      select (array_agg(l.row_uuid order by l.row_uuid))[1] as first, (array_agg(l.row_uuid order by l.row_uuid desc))[1] as last
+        from leaves l where l.leaf is null and l.row_uuid is not null
+    ), purged as materialized (
+      select u.row_uuid
+        from gone g
+        join tasker.purged_tasks k on k.row_uuids[1] <= g.last and k.row_uuids[cardinality(k.row_uuids)] >= g.first
+       cross join lateral unnest(k.row_uuids) as u(row_uuid)
+    )
     select case
              when l.place is null then 'row_missing'
              when l.log = 'change' then 'change_changed'
@@ -67,10 +78,9 @@ begin
                               'sealed', encode(s.leaf, 'hex'), 'computed', encode(l.leaf, 'hex'))
       into finding, log, row_uuid, detail
       from unnest(v_seal.leaves) with ordinality as s(leaf, place)
-      full join tasker.audit_leaves(v_seal.change_ids) l on l.place = s.place
-     where (s.leaf is distinct from l.leaf or s.leaf = '')
-       -- what was purged is gone with evidence
-       and not (l.leaf is null and l.row_uuid is not null and exists (select from tasker.purged_tasks p where p.row_uuids @> array[l.row_uuid]))
+      full join leaves l on l.place = s.place
+      left join purged p on p.row_uuid = l.row_uuid and l.leaf is null  -- gone with evidence
+     where (s.leaf is distinct from l.leaf or s.leaf = '') and p.row_uuid is null
      order by coalesce(l.place, s.place)
      limit 1;
     if found then

@@ -75,6 +75,7 @@ WRITERS = {
     for name, tried in ATTEMPTS.items()
     # they read, or refuse
     if not name.startswith(("get_", "metrics_", "verify_", "audit_digest", "export_"))
+    and (not name.startswith("report_") or name == "report_validation")
     and name not in {
         "task_status", "task_state", "step_state", "explain_task", "allowed_events", "worker_state", "may_see_worker", "held_claims",
         "check_consistency", "find_stuck", "changes_after", "breaker_state", "attached_state",

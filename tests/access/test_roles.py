@@ -18,7 +18,11 @@ READING = {
 }  # fmt: skip
 AUDIT = {"get_step_audit_history", "get_task_audit_history", "get_audit_by_worker", "get_audit_by_correlation_id"}
 RETAINING = {"set_retention_policy", "archive_tasks", "purge_archive", "hold_task", "release_task"}
-VERIFYING = {"verify_audit", "audit_digest", "verify_digest", "object_digests"}
+REPORTING = {
+    "report_summary", "report_interventions", "report_actions_of", "report_worker", "report_correlation", "report_failures",
+    "report_completeness", "report_population", "report_sample", "report_retention",
+}  # fmt: skip
+VERIFYING = REPORTING | {"verify_audit", "audit_digest", "verify_digest", "object_digests"}
 # a command whose refusal is kept; it runs with the caller's rights
 ATTEMPTING = {"attempt_command", "record_refusal"}
 CREATING = {

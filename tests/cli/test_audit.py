@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from pathlib import Path
 
@@ -70,3 +72,34 @@ def test_a_policy_a_hold_the_archive_the_purge(cli: Cli, database: str) -> None:
         assert cli("--json", "audit", "purge", "short", "--by", "ada").json == {"purged": 1, "rows": archived["rows"]}
         assert engine.one("select requested_by from tasker.audit_events where event = 'tasks_purged'") == "ada"
     cli("audit", "verify")
+
+
+def test_reports_in_three_formats(cli: Cli, database: str) -> None:
+    with psycopg.connect(database, autocommit=True) as conn:
+        engine = Engine(conn)
+        work(engine)
+        task = engine.task([{"name": "only"}])
+        engine.run("select tasker.cancel_task(%s, 'a \"reason\",\nin two lines', 'ada')", task)
+        correlation = engine.one("select correlation_id from tasker.tasks where task_uuid = %s", task)
+    cli("audit", "seal")
+    period = ("--from", "2000-01-01", "--to", "2100-01-01")
+    page = cli("audit", "report", *period, "--verify").stdout
+    assert "yes, nothing was found" in page
+    assert "reviewed by" in page
+    rows = cli("audit", "report", "interventions", *period, "--format", "jsonl").json_lines
+    (cancelled,) = [row for row in rows if row["event"] == "cancel" and row["log"] == "task"]
+    assert (cancelled["requested_by"], cancelled["subject"]) == ("ada", str(task))
+    table = list(
+        csv.DictReader(io.StringIO(cli("audit", "report", "actions", "--of", "ada", *period, "--format", "csv").stdout))
+    )
+    assert {row["reason"] for row in table} == {'a "reason",\nin two lines'}
+    assert json.loads(table[0]["detail"])["manual"] is True
+    assert str(task) in cli("audit", "report", "correlation", "--of", str(correlation), *period).stdout
+    sample = ("audit", "report", "sample", "--seed", "1", "--size", "1", *period, "--format", "jsonl")
+    assert cli(*sample).stdout == cli(*sample).stdout != ""
+    for report in ("failures", "completeness", "population", "retention", "access"):
+        cli("audit", "report", report, *period)
+    assert "--seed" in cli("audit", "report", "sample", *period, expect=2).stderr
+    assert "--of" in cli("audit", "report", "worker", *period, expect=2).stderr
+    assert "not a uuid" in cli("audit", "report", "worker", "--of", "x", *period, expect=2).stderr
+    cli("audit", "report", "--from", "yesterday noon-ish", "--to", "2100-01-01", expect=1)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
+import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
@@ -13,6 +15,7 @@ from pgtasker.cli import _output as output
 from pgtasker.cli._arguments import Reason, RequestedBy, Step, TaskUuid, requested_by
 from pgtasker.cli._database import database, parse_uuid
 from pgtasker.cli._errors import OK, REFUSED, CommandError, usage_error
+from pgtasker.cli._settings import settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -193,6 +196,96 @@ def _retain(query: LiteralString, policy: str, by: str | None, limit: int, done:
                 break
     output.emit_record({done: tasks, "rows": rows})
     return OK
+
+
+Population = Literal["results", "tasks", "interventions", "refusals"]
+Report = Literal[
+    "summary", "interventions", "actions", "worker", "correlation", "failures", "completeness", "population", "sample",
+    "retention", "access",
+]  # fmt: skip
+
+_REPORTS: dict[str, LiteralString] = {
+    "summary": "select * from tasker.report_summary(%(since)s, %(until)s, %(verify)s)",
+    "interventions": "select * from tasker.report_interventions(%(since)s, %(until)s)",
+    "actions": "select * from tasker.report_actions_of(%(of)s, %(since)s, %(until)s)",
+    "worker": "select * from tasker.report_worker(%(of)s, %(since)s, %(until)s)",
+    "correlation": "select * from tasker.report_correlation(%(of)s)",
+    "failures": "select * from tasker.report_failures(%(since)s, %(until)s)",
+    "completeness": "select * from tasker.report_completeness(%(since)s, %(until)s)",
+    "population": "select * from tasker.report_population(%(kind)s, %(since)s, %(until)s)",
+    "sample": "select * from tasker.report_sample(%(kind)s, %(since)s, %(until)s, %(size)s, %(seed)s)",
+    "retention": "select * from tasker.report_retention(%(since)s, %(until)s)",
+    "access": "select * from tasker.access_members",
+}
+_OF = {"actions": "a name or login", "worker": "a worker's uuid", "correlation": "a correlation id"}
+
+
+@app.command
+def report(
+    report: Annotated[Report, Parameter(name="REPORT", help="Which report.")] = "summary",
+    /,
+    *,
+    since: Annotated[str, Parameter(name="--from", help="First moment, ISO 8601; a date is its midnight in UTC.")],
+    until: Annotated[str, Parameter(name="--to", help="First moment that is not in it any more.")],
+    format_: Annotated[Literal["table", "csv", "jsonl"], Parameter(name="--format")] = "table",
+    of: Annotated[str | None, Parameter(help="Whose: a name or login, a worker's uuid, a correlation id.")] = None,
+    kind: Annotated[Population, Parameter(help="Of which population.")] = "results",
+    size: Annotated[int, Parameter(help="Of the sample.")] = 25,
+    seed: Annotated[str | None, Parameter(help="Of the sample: the same seed draws it again.")] = None,
+    verify: Annotated[bool, Parameter(negative="", help="Compute all seals again for the summary.")] = False,
+) -> int:
+    """Answer an auditor's question about a period; without a name, print the page that is signed."""
+    if report in _OF and of is None:
+        raise usage_error(f"whose? this report takes --of, {_OF[report]}")
+    if report in ("worker", "correlation") and of is not None:
+        parse_uuid(of, f"--of takes {_OF[report]}")
+    if report == "sample" and seed is None:
+        raise usage_error("a sample takes a --seed, so that it can be drawn again")
+    asked = {"since": since, "until": until, "of": of, "kind": kind, "size": size, "seed": seed, "verify": verify}
+    with database() as db:
+        db.connection.execute("set timezone = 'UTC'")
+        rows = db.rows(_REPORTS[report], asked)
+    _emit_report(report, rows, "jsonl" if settings.json else format_)
+    return OK
+
+
+def _emit_report(report: str, rows: list[dict[str, Any]], format_: str) -> None:
+    if format_ == "jsonl":
+        for row in rows:
+            output.emit_json_line(row)
+    elif format_ == "csv":
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        if rows:
+            writer.writerow(rows[0])
+        writer.writerows([_cell(value) for value in row.values()] for row in rows)
+    elif report == "summary":
+        _print_summary(rows)
+    else:
+        columns = [name for name in (rows[0] if rows else ()) if name not in ("detail", "record")]
+        output.emit_rows(rows, columns, empty="nothing in this period")
+        output.talk(f"{len(rows):,} rows")
+
+
+def _cell(value: Any) -> Any:
+    """A value in a CSV file: nothing for NULL, JSON for what is not plain, the rest as PostgreSQL says it."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, (dict, list)):
+        return json.dumps(value, default=output.json_default, ensure_ascii=False)
+    return json.dumps(value) if isinstance(value, bool) else str(value)
+
+
+def _print_summary(rows: list[dict[str, Any]]) -> None:
+    width = max(len(row["item"]) for row in rows)
+    section = None
+    for row in rows:
+        if row["section"] != section:
+            section = row["section"]
+            output.heading(section)
+        output.line(f"{row['item']:<{width}}  {output.show(row['value'])}")
+    output.heading("signed")
+    for who in ("prepared by, date", "reviewed by, date"):
+        output.line(f"{who:<{width}}  {'_' * 40}")
 
 
 def _digest_lines(path: Path) -> list[str]:
