@@ -15,6 +15,7 @@ declare
   v_phase   text;
 begin
   perform tasker.refuse_bound_login('the circuit breakers of tools are shared by all');
+  perform tasker.refuse_lease(p_lease);
   v_breaker := tasker.lock_breaker_or_refuse(p_tool);
   v_phase := tasker.breaker_phase(v_breaker.circuit_breaker_uuid);
   if v_phase = 'open' and tasker.move_breaker(p_tool, 'breaker_cool') is not null then

@@ -21,8 +21,8 @@ begin
     return v_answer;
   end if;
   if coalesce(p_tool, '') = '' or coalesce(p_failure_threshold, 0) < 1 or coalesce(p_success_threshold, 0) < 1
-     or p_cooldown is null or p_cooldown < interval '0' or p_max_error_repeats < 1 then
-    perform tasker.raise_error('TK400', 'a circuit breaker needs a tool, thresholds of at least 1 and a cooldown',
+     or p_cooldown is null or p_cooldown not between interval '0' and interval '366 days' or p_max_error_repeats < 1 then
+    perform tasker.raise_error('TK400', 'a circuit breaker needs a tool, thresholds of at least 1 and a cooldown of at most 366 days',
                                jsonb_build_object('tool', p_tool, 'failure_threshold', p_failure_threshold, 'cooldown', p_cooldown,
                                                   'success_threshold', p_success_threshold, 'max_error_repeats', p_max_error_repeats));
   end if;

@@ -7,9 +7,7 @@ as $$
 declare
   v_extended int;
 begin
-  if p_lease is null or p_lease <= interval '0' then
-    perform tasker.raise_error('TK400', 'a lease must be longer than nothing', jsonb_build_object('lease', p_lease));
-  end if;
+  perform tasker.refuse_lease(p_lease);
   if not tasker.may_see_worker(p_worker_uuid) then
     return 0;
   end if;

@@ -7,6 +7,7 @@ declare
   v_bound text[] := tasker.bound_namespaces();
   v_until timestamptz;
 begin
+  perform tasker.refuse_lease(p_lease);
   update tasker.processors p set lease_expires_at = tasker.clock() + p_lease
    where p.processor_uuid = p_processor_uuid and (v_bound is null or p.namespaces <@ v_bound)
   returning p.lease_expires_at into v_until;

@@ -6,8 +6,9 @@ as $$
 declare
   v_uuid uuid;
 begin
-  if coalesce(p_name, '') = '' or p_lease is null or p_lease <= interval '0' then
-    perform tasker.raise_error('TK400', 'a processor needs a name and a lease', jsonb_build_object('name', p_name, 'lease', p_lease));
+  perform tasker.refuse_lease(p_lease);
+  if coalesce(p_name, '') = '' then
+    perform tasker.raise_error('TK400', 'a processor needs a name', jsonb_build_object('name', p_name));
   end if;
   insert into tasker.processors (name, lease_expires_at, namespaces) values (p_name, tasker.clock() + p_lease, tasker.bound_namespaces())
   returning processor_uuid into v_uuid;

@@ -24,8 +24,9 @@ begin
   if coalesce(p_name, '') = '' or p_max_concurrent is null or p_max_concurrent not between 1 and 100000 then
     perform tasker.raise_error('TK400', 'a worker needs a name and room for 1 to 100,000 steps',
                                jsonb_build_object('name', p_name, 'max_concurrent', p_max_concurrent));
-  elsif p_heartbeat_interval is null or p_heartbeat_interval <= interval '0' or coalesce(p_max_missed_heartbeats, 0) < 1 then
-    perform tasker.raise_error('TK400', 'heartbeats need an interval and a number that may be missed',
+  elsif p_heartbeat_interval is null or p_heartbeat_interval <= interval '0' or p_heartbeat_interval > interval '366 days'
+        or coalesce(p_max_missed_heartbeats, 0) not between 1 and 1000 then
+    perform tasker.raise_error('TK400', 'heartbeats need an interval of at most 366 days, and 1 to 1,000 that may be missed',
                                jsonb_build_object('heartbeat_interval', p_heartbeat_interval, 'max_missed_heartbeats', p_max_missed_heartbeats));
   end if;
   select l.* into v_lifecycle

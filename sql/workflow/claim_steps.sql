@@ -26,9 +26,7 @@ begin
     perform tasker.raise_error('TK400', format('can''t claim %s steps at once', coalesce(p_limit::text, 'null')),
                                jsonb_build_object('limit', p_limit), 'Claim 1 to 10,000 steps in one call.');
   end if;
-  if p_lease is null or p_lease <= interval '0' then
-    perform tasker.raise_error('TK400', 'a lease must be longer than nothing', jsonb_build_object('lease', p_lease));
-  end if;
+  perform tasker.refuse_lease(p_lease);
   v_worker := tasker.lock_worker_or_refuse(p_worker_uuid);
   if exists (select from tasker.job_workers j where j.worker_uuid = p_worker_uuid and j.released_at is not null) then
     perform tasker.end_released_worker(p_worker_uuid);

@@ -14,8 +14,8 @@ begin
   if v_answer is not null then
     return;
   end if;
-  if coalesce(p_tool, '') = '' or p_timeout <= interval '0' then
-    perform tasker.raise_error('TK400', 'a tool needs a name and, if any, a timeout longer than nothing',
+  if coalesce(p_tool, '') = '' or p_timeout <= interval '0' or p_timeout > interval '366 days' then
+    perform tasker.raise_error('TK400', 'a tool needs a name and, if any, a timeout longer than nothing and not longer than 366 days',
                                jsonb_build_object('tool', p_tool, 'timeout', p_timeout), 'A timeout of null takes the default of 300 s.');
   end if;
   insert into tasker.tools (tool, timeout) values (p_tool, p_timeout)

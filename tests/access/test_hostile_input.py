@@ -240,6 +240,49 @@ def test_moments_at_the_edge_do_no_harm(engine: Engine, call: str) -> None:
     engine.assert_consistent()
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        "select tasker.register_worker('w', p_heartbeat_interval => '290000 years')",
+        "select tasker.register_worker('w', p_heartbeat_interval => '366 days', p_max_missed_heartbeats => 1000)",
+        "select tasker.register_worker('w', p_heartbeat_interval => '1 day', p_max_missed_heartbeats => 2147483647)",
+        "select tasker.register_worker('w', p_heartbeat_interval => '1 microsecond', p_max_missed_heartbeats => 1)",
+        "select tasker.register_worker('w', p_vocabulary => 'supervision', p_heartbeat_interval => '290000 years')",
+        "select tasker.claim_steps(%(worker)s, p_lease => '290000 years')",
+        "select tasker.claim_steps(%(worker)s, p_lease => '366 days')",
+        "select tasker.extend_leases(%(worker)s, '290000 years')",
+        "select tasker.configure_breaker('a', 1, '290000 years')",
+        "select tasker.configure_breaker('a', 1, '366 days')",
+        "select tasker.configure_tool('a', '290000 years')",
+        "select tasker.configure_tool('a', '1 microsecond')",
+        "select tasker.register_processor('p', '250000 years')",
+        "select tasker.register_processor('p', '-1 s')",
+        """select tasker.create_task_from_graph('{"name": "x", "timeout_seconds": 31536000, "steps": [{"name": "a", "max_attempts": 1000000,
+           "retry": {"base_delay": 31536000, "max_delay": 31536000, "jitter": 1}, "timeout_seconds": 31536000}]}', p_priority => 2147483647)""",
+    ],
+)  # fmt: skip
+def test_no_duration_stops_time_for_others(engine: Engine, call: str) -> None:
+    """What is refused is refused at once. What is taken must never be an error in what everybody calls: tick, orchestrate."""
+    worker = engine.worker()
+    try:
+        with engine.conn.cursor() as cursor:
+            cursor.execute(call.encode(), {"worker": worker})
+    except psycopg.Error as error:
+        assert error.sqlstate == "TK400"
+    for _ in range(3):
+        engine.task(chain("a", max_attempts=3))
+        for held in engine.claim(worker):
+            engine.fail(held, "transient")
+        engine.orchestrate()
+        engine.tick()
+        engine.shift_clock("3 minutes")
+        engine.tick()
+    engine.shift_clock("500 days")
+    engine.tick()
+    engine.orchestrate()
+    engine.assert_consistent()
+
+
 def lengthened(name: str) -> str:
     """The name with 63 bytes, of characters that JSON does not write in fewer."""
     return name + "é" * ((63 - len(name)) // 2) + "_" * ((63 - len(name)) % 2)
