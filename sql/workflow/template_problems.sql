@@ -94,9 +94,9 @@ begin
     select s.path || '.sensitive_result', 'sensitive_result must be true or false' from steps s
      where jsonb_typeof(s.step) = 'object' and coalesce(jsonb_typeof(s.step -> 'sensitive_result'), 'null') not in ('null', 'boolean')
      union all
-    select s.path || '.condition', 'a condition is an SQL/JSON path, for example $.inputs.check.score > 0.8' from steps s
+    select s.path || '.condition', 'a condition is an SQL/JSON path that goes through one list at most, for example $.inputs.check.score > 0.8' from steps s
      where jsonb_typeof(s.step) = 'object' and coalesce(jsonb_typeof(s.step -> 'condition'), 'null') <> 'null'
-       and (jsonb_typeof(s.step -> 'condition') <> 'string' or not tasker.is_jsonpath(s.step ->> 'condition'))
+       and (jsonb_typeof(s.step -> 'condition') <> 'string' or tasker.condition_path(s.step ->> 'condition') is null)
      union all
     select s.path || '.condition', format('vocabulary %s has no state for a step that is left out', p_template ->> 'vocabulary') from steps s
      where jsonb_typeof(s.step) = 'object' and s.step ->> 'condition' is not null

@@ -28,7 +28,7 @@ as $$
                                                          then s.step -> 'requires' else '[]' end) as c(capability)), '{}'),
          coalesce(nullif(s.step -> 'acceptance', 'null'), '[]'),
          coalesce(s.step ->> 'on_failure', 'block'),
-         (s.step ->> 'condition')::jsonpath,
+         tasker.condition_path(s.step ->> 'condition'),
          coalesce(s.step ->> 'when_unmet', 'skip') = 'skip_dependents',
          tasker.text_array(s.step -> 'sensitive'), coalesce((s.step ->> 'sensitive_result')::boolean, false)
     from steps s

@@ -182,8 +182,8 @@ def test_two_reports_at_once_judge_a_condition_once(engine: Engine, open_engine:
 @pytest.mark.parametrize(
     ("fields", "vocabulary", "problem"),
     [
-        ({"condition": "$.a >"}, None, "a condition is an SQL/JSON path, for example $.inputs.check.score > 0.8"),
-        ({"condition": 5}, None, "a condition is an SQL/JSON path, for example $.inputs.check.score > 0.8"),
+        ({"condition": "$.a >"}, None, "a condition is an SQL/JSON path that goes through one list at most, for example $.inputs.check.score > 0.8"),
+        ({"condition": 5}, None, "a condition is an SQL/JSON path that goes through one list at most, for example $.inputs.check.score > 0.8"),
         ({"condition": "$.a", "when_unmet": "fail"}, None, "when_unmet must be skip or skip_dependents, and belongs to a condition"),
         ({"when_unmet": "skip"}, None, "when_unmet must be skip or skip_dependents, and belongs to a condition"),
         ({"condition": "$.a"}, "pipeline", "vocabulary pipeline has no state for a step that is left out"),
@@ -197,6 +197,32 @@ def test_a_condition_that_can_not_be_judged_is_refused(
         engine.create(flow)
     assert refused.value.sqlstate == "TK400"
     assert problem in [p["message"] for p in json.loads(refused.value.diag.message_detail or "{}")["problems"]]
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "exists($.context.x[*] ? (@ == $.context.x[*] + 0.5))",
+        "$.context.x[0 to last] == $.context.y[*]",
+        "lax $.context.x == $.context.y",
+        "exists($.context.x.keyvalue() ? (@.value == $.context.y.*))",
+    ],
+)
+def test_a_condition_goes_through_one_list_at_most(engine: Engine, condition: str) -> None:
+    """Two lists of 20,000 compared with each other would hold up whoever orchestrates."""
+    with pytest.raises(psycopg.Error, match="goes through one list at most") as refused:
+        engine.create(graph(step("a", condition=condition)))
+    assert refused.value.sqlstate == "TK400"
+
+
+def test_a_long_list_is_gone_through_once(engine: Engine) -> None:
+    numbers = list(range(20_000))
+    flow = graph(
+        step("some", condition="exists($.context.x[*] ? (@ > 19998))"), step("none", condition="$.context.x[*] > 19999")
+    )
+    task = engine.create(flow, p_context={"x": numbers, "to": "[*] to [*]"})
+    assert left_out(engine, task) == {"none"}
+    engine.create(graph(step("a", condition='$.context."to" == "[*] to [*]"')), p_context={"to": "[*] to [*]"})
 
 
 def test_the_vocabulary_of_one_task_must_know_leaving_out_too(engine: Engine) -> None:
