@@ -1,5 +1,5 @@
 create or replace function tasker.seal_audit(
-  p_limit int default 10000,
+  p_limit int default 100000,
   out seal_number bigint,
   out changes     bigint,
   out row_count   bigint,
@@ -17,12 +17,14 @@ declare
   v_seal     tasker.audit_seals;
   v_snapshot pg_snapshot;
   v_next     bigint;
-  v_ids      bigint[];
+  v_ids      bigint[] := '{}';
+  v_rows     bigint := 0;
+  v_change   record;
 begin
   perform tasker.refuse_bound_login('a seal covers all of them');
-  if p_limit is null or p_limit not between 1 and 100000 then
-    perform tasker.raise_error('TK400', format('can''t seal %s changes at once', coalesce(p_limit::text, 'null')),
-                               jsonb_build_object('limit', p_limit), 'Seal 1 to 100,000 changes in one call.');
+  if p_limit is null or p_limit not between 1 and 1000000 then
+    perform tasker.raise_error('TK400', format('can''t seal %s rows at once', coalesce(p_limit::text, 'null')),
+                               jsonb_build_object('limit', p_limit), 'Seal 1 to 1,000,000 rows in one call.');
   elsif current_setting('transaction_isolation') <> 'read committed' then
     perform tasker.raise_error('TK400', 'sealing needs to see what others have sealed meanwhile',
                                jsonb_build_object('transaction_isolation', current_setting('transaction_isolation')),
@@ -38,18 +40,24 @@ begin
   v_seal.recorded_xid := pg_current_xact_id();
   v_snapshot := pg_current_snapshot();
 
-  select array_agg(c.change_id order by c.change_id), count(*) > p_limit
-    into v_ids, more
-    from (select c.change_id from tasker.changes c
-           where c.change_id >= coalesce(v_last.settled_below, 0)
-             and not exists (select from tasker.audit_seals s
-                              where upper(s.change_ids) > coalesce(v_last.settled_below, 0) and s.change_ids @> c.change_id)
-           order by c.change_id limit p_limit + 1) c;
-  if more then
-    v_next := v_ids[p_limit + 1];
-    v_ids := v_ids[:p_limit];
-  end if;
-  changes := coalesce(cardinality(v_ids), 0);
+  -- whole changes, as many as stay within the limit, and one at least
+  more := false;
+  for v_change in
+    select c.change_id, cardinality(c.transition_uuids) as rows from tasker.changes c
+     where c.change_id >= coalesce(v_last.settled_below, 0)
+       and not exists (select from tasker.audit_seals s
+                        where upper(s.change_ids) > coalesce(v_last.settled_below, 0) and s.change_ids @> c.change_id)
+     order by c.change_id
+  loop
+    v_rows := v_rows + v_change.rows;
+    if v_rows > p_limit and cardinality(v_ids) > 0 then
+      more := true;
+      v_next := v_change.change_id;
+      exit;
+    end if;
+    v_ids := v_ids || v_change.change_id;
+  end loop;
+  changes := cardinality(v_ids);
   if changes = 0 then
     seal_number := v_last.seal_number;
     digest := encode(v_last.digest, 'hex');
@@ -85,4 +93,4 @@ begin
 end
 $$;
 comment on function tasker.seal_audit(int) is
-  'Seals the changes that are committed and not sealed yet, at most p_limit of them, with all their rows: log rows, audit rows, refusals, events. more: call again. Late commits are sealed by the next call. Two callers go one after the other.';
+  'Seals the changes that are committed and not sealed yet, with all their rows, about p_limit of them: log rows, audit rows, refusals, events. more: call again. Late commits are sealed by the next call. Two callers go one after the other.';

@@ -1,7 +1,7 @@
 create or replace function tasker.archive_tasks(
   p_policy       text,
   p_requested_by text,
-  p_limit        int default 1000,
+  p_limit        int default 100,
   out tasks bigint,
   out rows  bigint,
   out more  boolean
@@ -38,7 +38,7 @@ begin
 
   -- what is archived is sealed, and counted, before it moves
   loop
-    select s.more into v_sealed from tasker.seal_audit(10000) s;
+    select s.more into v_sealed from tasker.seal_audit() s;
     exit when not v_sealed.more;
   end loop;
   loop

@@ -1,7 +1,7 @@
 create or replace function tasker.purge_archive(
   p_policy       text,
   p_requested_by text,
-  p_limit        int default 1000,
+  p_limit        int default 100,
   out purge_uuid uuid,
   out tasks      bigint,
   out rows       bigint,

@@ -39,7 +39,7 @@ def work(engine: Engine) -> None:
     engine.finish(engine.worker())
 
 
-def seal(engine: Engine, limit: int = 10000) -> list[Row]:
+def seal(engine: Engine, limit: int = 100_000) -> list[Row]:
     """Seal until nothing is left; the seals that were made."""
     seals: list[Row] = []
     while True:

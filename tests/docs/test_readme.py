@@ -33,8 +33,8 @@ def run_python(blocks: list[Fence], namespace: dict[str, Any]) -> None:
         assert comparable(printed.getvalue()) == comparable(block.output or ""), f"README.md:{block.line}"
 
 
-def run_psql(psql: Path, dsn: str, blocks: list[Fence]) -> None:
-    """Run all blocks in one session, as a reader would; errors that the README shows are part of the output."""
+def run_psql(psql: Path, dsn: str, blocks: list[Fence], document: Path = README) -> None:
+    """Run all blocks in one session, as a reader would; errors that the document shows are part of the output."""
     script = "".join(f"\\echo @@ {number}\n{block.body}" for number, block in enumerate(blocks))
     finished = subprocess.run(
         [psql, "-X", "-d", dsn],
@@ -49,7 +49,7 @@ def run_psql(psql: Path, dsn: str, blocks: list[Fence]) -> None:
     outputs = re.split(r"^@@ \d+\n", finished.stdout, flags=re.MULTILINE)[1:]
     assert len(outputs) == len(blocks), finished.stdout
     for block, output in zip(blocks, outputs, strict=True):
-        assert comparable(output) == comparable(block.output or ""), f"README.md:{block.line}\n{output}"
+        assert comparable(output) == comparable(block.output or ""), f"{document.name}:{block.line}\n{output}"
 
 
 def test_python_and_sql_do_what_the_readme_shows(server: Any, database: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,7 +67,7 @@ def correlation(
 @app.command
 def seal(
     *,
-    limit: Annotated[int, Parameter(help="Changes in one seal, and one transaction.")] = 10_000,
+    limit: Annotated[int, Parameter(help="Rows in one seal, and one transaction.")] = 100_000,
 ) -> int:
     """Seal what was committed and is not sealed yet. Run it from cron, every minute or hour."""
     made = []
@@ -151,13 +151,13 @@ def policy(
 
 
 @app.command
-def archive(policy: Policy, /, *, limit: Batch = 1000, by: RequestedBy = None) -> int:
+def archive(policy: Policy, /, *, limit: Batch = 100, by: RequestedBy = None) -> int:
     """Move tasks that ended long enough ago out of the way, with their log and audit rows."""
     return _retain("select * from tasker.archive_tasks(%s, %s, %s)", policy, by, limit, "archived")
 
 
 @app.command
-def purge(policy: Policy, /, *, limit: Batch = 1000, by: RequestedBy = None) -> int:
+def purge(policy: Policy, /, *, limit: Batch = 100, by: RequestedBy = None) -> int:
     """Remove archived tasks for good; who removed what under which policy stays."""
     return _retain("select * from tasker.purge_archive(%s, %s, %s)", policy, by, limit, "purged")
 
