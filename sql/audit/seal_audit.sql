@@ -17,7 +17,7 @@ declare
   v_seal     tasker.audit_seals;
   v_snapshot pg_snapshot;
   v_next     bigint;
-  v_ids      bigint[] := '{}';
+  v_ids      bigint[] := array[]::bigint[];
   v_rows     bigint := 0;
   v_change   record;
 begin
