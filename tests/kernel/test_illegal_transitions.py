@@ -238,7 +238,7 @@ def test_direct_sql_by_a_superuser_stores_exactly_the_legal_transitions_of_steps
 
 @pytest.mark.parametrize("role", ["tasker_owner", "pg_write_all_data"])
 def test_whoever_may_write_the_tables_is_held_to_the_same_rules(engine: Engine, role: str) -> None:
-    """The owner of the schema, and a member of the predefined role that may write every table."""
+    """The owner of the schema is held to the rules; row security lets the role that may write every table write nothing."""
     task = engine.parked_task("pending")
     step = engine.parked_step("in_progress")
     engine.run("grant select on all tables in schema tasker to pg_write_all_data")
@@ -247,9 +247,9 @@ def test_whoever_may_write_the_tables_is_held_to_the_same_rules(engine: Engine, 
         ("workflow_step_transitions", step, "in_progress"),
     ):
         outcome = try_every_transition(engine, log, uuid, role)
-        legal = edges(engine, _LIFECYCLES[log], state)
+        legal = edges(engine, _LIFECYCLES[log], state) if role == "tasker_owner" else set()
         assert {triple for triple, code in outcome.items() if code == "OK000"} == legal
-        assert set(outcome.values()) == {"OK000", "TK409"}
+        assert set(outcome.values()) == ({"OK000", "TK409"} if role == "tasker_owner" else {"42501"})
 
 
 # -- by direct SQL: everything else that could put an entity into a wrong state

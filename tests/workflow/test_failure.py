@@ -502,7 +502,6 @@ def test_manual_actions_stand_in_the_log_with_name_and_reason(engine: Engine) ->
     assert (row["requested_by"], row["reason"], row["metadata"]["manual"]) == ("ada", "a test", True)
 
 
-@pytest.mark.parametrize("function", ["retry_step", "reset_step"])
 @pytest.mark.parametrize("ending", ["give_up_task", "resolve_task", "cancel_task"])
 def test_what_is_under_way_ends_with_its_task(engine: Engine, ending: str) -> None:
     """A critical failure blocks the task while others are running and queued: when it is ended, nothing of it goes on."""
@@ -522,6 +521,7 @@ def test_what_is_under_way_ends_with_its_task(engine: Engine, ending: str) -> No
     engine.check()
 
 
+@pytest.mark.parametrize("function", ["retry_step", "reset_step"])
 @pytest.mark.parametrize("ending", ["give_up_task", "resolve_task", "cancel_task"])
 def test_a_step_of_an_ended_task_is_not_sent_back_to_work(engine: Engine, function: str, ending: str) -> None:
     """It would never run: a definite refusal, never a normal return without effect (B55)."""
