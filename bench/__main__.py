@@ -8,18 +8,23 @@ docs/performance.md.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import statistics
 import sys
+from functools import cache
 from types import ModuleType
 from typing import TypeVar
 
-from bench import report, server, workloads
-from bench.systems import NotMeasured, Sample, bare_loop, peers, pgtasker_worker
+import psycopg
+
+from bench import history, report, server, workloads
+from bench.systems import NotMeasured, Sample, bare_loop, peers, pgtasker_sql, pgtasker_worker
 
 T = TypeVar("T")
 
 SYSTEMS: dict[str, ModuleType | peers.Peer] = {
     "pgtasker": pgtasker_worker,
+    "pgtasker, SQL alone": pgtasker_sql,
     "bare loop": bare_loop,
     "DBOS": peers.Peer("DBOS 3.4.0", "dbos_peer.py"),
     "Absurd": peers.Peer("Absurd 0.5.1", "absurd_peer.py"),
@@ -38,7 +43,7 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="renew the tables of docs/performance.md")
     arguments = parser.parse_args()
     chosen_workloads = _chosen(
-        {w.name: w for w in workloads.ALL if not (arguments.quick and w.size > 1000)}, arguments.only
+        {w.name: w for w in workloads.ALL if not (arguments.quick and (w.size > 1000 or w.history))}, arguments.only
     )
     chosen_systems = _chosen(SYSTEMS, arguments.only)
     table = report.Table()
@@ -63,8 +68,20 @@ def main() -> int:
 
 def measure(running: server.Server, workload: workloads.Workload, system: ModuleType | peers.Peer) -> report.Result:
     """Run one workload once in a database of its own."""
-    with running.database() as database:
+    ours = system in (pgtasker_worker, pgtasker_sql)
+    if (workload.history or workload.snapshot) and not ours:
+        raise NotMeasured("")
+    if workload.workers > 2 and system is pgtasker_worker:
+        raise NotMeasured("")
+    with (
+        running.database(template=_with_history(running, workload.history)) as database,
+        contextlib.ExitStack() as stack,
+    ):
         system.prepare(database)
+        if workload.snapshot:
+            other = stack.enter_context(psycopg.connect(database.dsn))
+            other.execute("set transaction isolation level repeatable read")
+            other.execute("select count(*) from tasker.tasks")
         before = database.counted()
         sample: Sample = system.run(workload, database)
         counted = database.counted() - before
@@ -80,6 +97,17 @@ def measure(running: server.Server, workload: workloads.Workload, system: Module
         server_cpu_per_step=counted.cpu_seconds / workload.steps,
         worker_cpu=sample.worker_cpu,
     )
+
+
+@cache
+def _with_history(running: server.Server, steps: int) -> str | None:
+    """Make a database with so many finished steps, once, to be copied from."""
+    if not steps:
+        return None
+    database = running.keep("bench_history")
+    pgtasker_worker.prepare(database)
+    history.fill(database, steps)
+    return database.name
 
 
 def _chosen(all_: dict[str, T], only: list[str]) -> dict[str, T]:

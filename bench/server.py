@@ -98,17 +98,23 @@ class Server:
         self._numbers = itertools.count(1)
 
     @contextlib.contextmanager
-    def database(self) -> Iterator[Database]:
-        """Make a fresh database and drop it afterwards."""
+    def database(self, template: str | None = None) -> Iterator[Database]:
+        """Make a fresh database, or a copy of one, and drop it afterwards."""
         name = f"bench_{next(self._numbers)}"
-        with self.admin() as conn:
-            conn.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
-            conn.execute("checkpoint")
+        self.keep(name, template)
         try:
             yield Database(self._server, name)
         finally:
             with self.admin() as conn:
                 conn.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
+
+    def keep(self, name: str, template: str | None = None) -> Database:
+        """Make a database that stays until the server is removed."""
+        with self.admin() as conn:
+            query = sql.SQL("create database {} template {} strategy file_copy")
+            conn.execute(query.format(sql.Identifier(name), sql.Identifier(template or "template1")))
+            conn.execute("checkpoint")
+        return Database(self._server, name)
 
     def admin(self) -> psycopg.Connection[tuple[object, ...]]:
         return psycopg.connect(self._server.uri(), autocommit=True)

@@ -10,7 +10,8 @@ class Workload:
     """So many instances of one shape.
 
     `shape`: `jobs` (one step each), `chain` (`size` steps one after the other), `fan` (one step, then `size`, then
-    one), `wide` (`size` steps side by side) or `latency` (one step each, made one by one on an idle system).
+    one), `wide` (`size` steps side by side) or `latency` (one step each, made one by one on an idle system). `history`:
+    so many finished steps stand in the tables. `snapshot`: another session holds an old snapshot all the while.
     """
 
     name: str
@@ -19,6 +20,8 @@ class Workload:
     size: int = 1
     workers: int = 1
     batch: int = 100
+    history: int = 0
+    snapshot: bool = False
 
     @property
     def steps(self) -> int:
@@ -38,4 +41,8 @@ ALL = (
     Workload("1,000 side by side", "wide", 1, 1_000),
     Workload("5,000 side by side", "wide", 1, 5_000),
     Workload("latency", "latency", 200),
+    Workload("jobs, 32 claimants", "jobs", 10_000, workers=32),
+    Workload("jobs under an old snapshot", "jobs", 10_000, snapshot=True),
+    Workload("jobs beside 1,000,000 finished steps", "jobs", 10_000, history=1_000_000),
+    Workload("chain of 10 beside 1,000,000 finished steps", "chain", 300, 10, history=1_000_000),
 )
