@@ -10,12 +10,12 @@ begin
   end if;
   execute format('create table tasker.%I partition of tasker.archived_rows for values from (%L) to (%L)',
                  v_name, p_month, p_month + interval '1 month');
-  perform tasker.guard_archive_partition(v_name);
+  perform tasker.protect_archive_partition(v_name);
 end
 $$;
 comment on function tasker.ensure_archive_partition(date) is 'Makes the partition of a month, if it is not there yet.';
 
-create or replace function tasker.guard_archive_partition(p_name text) returns void
+create or replace function tasker.protect_archive_partition(p_name text) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -45,4 +45,4 @@ begin
     $ddl$, p_name);
 end
 $$;
-comment on function tasker.guard_archive_partition(text) is 'Puts on a partition of the archive what guards it.';
+comment on function tasker.protect_archive_partition(text) is 'Puts on a partition of the archive what guards it.';

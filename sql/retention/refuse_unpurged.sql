@@ -52,6 +52,6 @@ create or replace trigger refuse_truncate
 comment on trigger refuse_truncate on tasker.archived_tasks is 'Rows are not removed.';
 alter table tasker.archived_tasks enable always trigger refuse_truncate;
 
-select tasker.guard_archive_partition(c.relname)
+select tasker.protect_archive_partition(c.relname)
   from pg_catalog.pg_inherits i join pg_catalog.pg_class c on c.oid = i.inhrelid
  where i.inhparent = 'tasker.archived_rows'::regclass;
