@@ -46,12 +46,13 @@ def main() -> int:
         {w.name: w for w in workloads.ALL if not (arguments.quick and (w.size > 1000 or w.history))}, arguments.only
     )
     chosen_systems = _chosen(SYSTEMS, arguments.only)
-    table = report.Table()
+    repeats = 1 if arguments.quick else arguments.repeat
+    table = report.Table(repeats=repeats)
     with server.running() as running:
         table.server_version = running.version()
         for workload in chosen_workloads.values():
             sized = workload.smaller(10) if arguments.quick else workload
-            for number in range(1 if arguments.quick else arguments.repeat):
+            for number in range(repeats):
                 for name, system in chosen_systems.items():  # in turn, so that a busy moment hits all alike
                     try:
                         result = measure(running, sized, system)

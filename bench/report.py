@@ -42,6 +42,7 @@ class Table:
     """What was measured, by workload and system."""
 
     server_version: str = ""
+    repeats: int = 1
     results: dict[str, dict[str, list[Result]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(list)))
     reasons: dict[tuple[str, str], str] = field(default_factory=dict)
     sizes: dict[str, Workload] = field(default_factory=dict)
@@ -119,7 +120,8 @@ def write(table: Table) -> None:
     settings = ", ".join(f"{name} = {value}" for name, value in SETTINGS.items())
     head = (
         f"Measured {dt.datetime.now(dt.UTC):%Y-%m-%d} on {os.cpu_count()} cores, {platform.system()} "
-        f"{platform.machine()}, PostgreSQL {table.server_version}, Python {platform.python_version()}. "
+        f"{platform.machine()}, PostgreSQL {table.server_version}, Python {platform.python_version()}; "
+        f"{table.repeats} measurement(s) of each, their median. "
         f"Settings: {settings}.\n\n"
     )
     text = PAGE.read_text("utf-8")
