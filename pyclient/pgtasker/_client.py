@@ -466,6 +466,30 @@ class Client:
         """Let a failed task begin anew; returns the new state."""
         return self._task_by_hand(sql.RESET_TASK, task_uuid, reason, requested_by, request_id, conn)
 
+    def pass_validation(
+        self,
+        task_uuid: UUID | str,
+        reason: str,
+        requested_by: str,
+        *,
+        request_id: str | None = None,
+        conn: CallersConnection | None = None,
+    ) -> str:
+        """Let a task that waits for its final validation pass it; returns the new state (seed 000)."""
+        return self._task_by_hand(sql.PASS_VALIDATION, task_uuid, reason, requested_by, request_id, conn)
+
+    def fail_validation(
+        self,
+        task_uuid: UUID | str,
+        reason: str,
+        requested_by: str,
+        *,
+        request_id: str | None = None,
+        conn: CallersConnection | None = None,
+    ) -> str:
+        """Let a task that waits for its final validation fail it; returns the new state (seed 000)."""
+        return self._task_by_hand(sql.FAIL_VALIDATION, task_uuid, reason, requested_by, request_id, conn)
+
     def resume_task(
         self,
         task_uuid: UUID | str,

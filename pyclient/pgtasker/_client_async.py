@@ -468,6 +468,30 @@ class AsyncClient:
         """Let a failed task begin anew; returns the new state."""
         return await self._task_by_hand(sql.RESET_TASK, task_uuid, reason, requested_by, request_id, conn)
 
+    async def pass_validation(
+        self,
+        task_uuid: UUID | str,
+        reason: str,
+        requested_by: str,
+        *,
+        request_id: str | None = None,
+        conn: AsyncCallersConnection | None = None,
+    ) -> str:
+        """Let a task that waits for its final validation pass it; returns the new state (seed 000)."""
+        return await self._task_by_hand(sql.PASS_VALIDATION, task_uuid, reason, requested_by, request_id, conn)
+
+    async def fail_validation(
+        self,
+        task_uuid: UUID | str,
+        reason: str,
+        requested_by: str,
+        *,
+        request_id: str | None = None,
+        conn: AsyncCallersConnection | None = None,
+    ) -> str:
+        """Let a task that waits for its final validation fail it; returns the new state (seed 000)."""
+        return await self._task_by_hand(sql.FAIL_VALIDATION, task_uuid, reason, requested_by, request_id, conn)
+
     async def resume_task(
         self,
         task_uuid: UUID | str,

@@ -127,6 +127,8 @@ CANCEL_TASK = _scalar("cancel_task", str, {"task_uuid": "uuid", **_BY_HAND})
 GIVE_UP_TASK = _scalar("give_up_task", str, {"task_uuid": "uuid", **_BY_HAND})
 RESOLVE_TASK = _scalar("resolve_task", str, {"task_uuid": "uuid", **_BY_HAND})
 RESET_TASK = _scalar("reset_task", str, {"task_uuid": "uuid", **_BY_HAND})
+PASS_VALIDATION = _scalar("pass_validation", str, {"task_uuid": "uuid", **_BY_HAND})
+FAIL_VALIDATION = _scalar("fail_validation", str, {"task_uuid": "uuid", **_BY_HAND})
 RESUME_TASK = _scalar("resume_task", UUID, {"task_uuid": "uuid", **_BY_HAND})
 TRANSITION_TASK = _scalar(
     "transition_task",

@@ -147,6 +147,7 @@ class Task(Base):
     max_retries: Mapped[int]
     worker_count: Mapped[int | None]
     depth: Mapped[int]
+    final_validation: Mapped[bool]
     created_at: Mapped[dt.datetime]
     started_at: Mapped[dt.datetime | None]
     completed_at: Mapped[dt.datetime | None]

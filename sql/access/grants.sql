@@ -59,7 +59,8 @@ grant select (workflow_step_uuid, lifecycle, worker_uuid, claim_uuid) on tasker.
 -- operators recover
 grant execute on function
     tasker.give_up_task(uuid, text, text, text), tasker.resolve_task(uuid, text, text, text), tasker.reset_task(uuid, text, text, text),
-    tasker.resume_task(uuid, text, text, text), tasker.configure_tool(text, interval, text),
+    tasker.resume_task(uuid, text, text, text), tasker.pass_validation(uuid, text, text, text), tasker.fail_validation(uuid, text, text, text),
+    tasker.configure_tool(text, interval, text),
     tasker.cancel_step(uuid, text, text, text), tasker.skip_step(uuid, text, text, text), tasker.retry_step(uuid, text, text, text),
     tasker.reset_step(uuid, text, text, text), tasker.resolve_step(uuid, text, text, jsonb, text), tasker.transition_step(uuid, text, jsonb, text),
     tasker.start_worker(uuid, text, text, text), tasker.pause_worker(uuid, text, text, text), tasker.resume_worker(uuid, text, text, text), tasker.terminate_worker(uuid, text, text, text),

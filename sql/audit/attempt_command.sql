@@ -15,7 +15,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   c_commands constant text[] := array[
-    'cancel_task', 'give_up_task', 'resolve_task', 'reset_task', 'resume_task', 'cancel_step', 'skip_step', 'retry_step', 'reset_step',
+    'cancel_task', 'give_up_task', 'resolve_task', 'reset_task', 'resume_task', 'pass_validation', 'fail_validation', 'cancel_step', 'skip_step', 'retry_step', 'reset_step',
     'resolve_step', 'start_worker', 'pause_worker', 'resume_worker', 'terminate_worker', 'reset_breaker'];
   v_uuid   uuid;
   v_detail text;
@@ -34,6 +34,8 @@ begin
                when 'resolve_task' then tasker.resolve_task(v_uuid, p_reason, p_requested_by, p_request_id)
                when 'reset_task' then tasker.reset_task(v_uuid, p_reason, p_requested_by, p_request_id)
                when 'resume_task' then tasker.resume_task(v_uuid, p_reason, p_requested_by, p_request_id)::text
+               when 'pass_validation' then tasker.pass_validation(v_uuid, p_reason, p_requested_by, p_request_id)
+               when 'fail_validation' then tasker.fail_validation(v_uuid, p_reason, p_requested_by, p_request_id)
                when 'cancel_step' then tasker.cancel_step(v_uuid, p_reason, p_requested_by, p_request_id)
                when 'skip_step' then tasker.skip_step(v_uuid, p_reason, p_requested_by, p_request_id)
                when 'retry_step' then tasker.retry_step(v_uuid, p_reason, p_requested_by, p_request_id)

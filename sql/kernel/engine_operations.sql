@@ -21,6 +21,7 @@ insert into tasker.engine_operations (operation, applies_to, description) values
   ('give_up_task',   'task', 'An operator gives the task up.'),
   ('resolve_task',   'task', 'An operator declares the task done.'),
   ('reset_task',     'task', 'An operator starts a failed task again.'),
+  ('fail_validation', 'task', 'Who validates the task as a whole finds it wanting.'),
   ('take_over',      'task', 'The lease of the owning processor ended and another one takes the task.'),
   ('first_start',    'task', 'The first step of the task starts.'),
   ('task_retry_due', 'task', 'The backoff of the whole task is over.'),

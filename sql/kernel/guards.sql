@@ -19,6 +19,7 @@ insert into tasker.guards (guard, applies_to, description) values
   ('retries_over',           'task', 'A step is ready, or no retry is waited for any more.'),
   ('dependencies_ready',     'task', 'A step is ready, a critical one failed, or everything that can run has run.'),
   ('all_steps_satisfied',    'task', 'Every step is satisfied.'),
+  ('validated',              'task', 'Every step is satisfied, and no verdict on the whole is waited for: see pass_validation and fail_validation.'),
   ('blocked_by_failures',    'task', 'A critical step failed, or steps failed and nothing that is left can start.'),
   ('not_blocked',            'task', 'Something can move again.'),
   ('retries_exhausted', 'step', 'The failure is permanent, the step is not retryable, or no attempts are left.'),

@@ -14,6 +14,7 @@ return case p_guard
   when 'retries_over'        then tasker.guard_retries_over(p_facts)
   when 'dependencies_ready'  then tasker.guard_dependencies_ready(p_facts)
   when 'all_steps_satisfied' then tasker.guard_all_steps_satisfied(p_facts)
+  when 'validated'           then tasker.guard_validated(p_facts)
   when 'blocked_by_failures' then tasker.guard_blocked_by_failures(p_facts)
   when 'not_blocked'         then tasker.guard_not_blocked(p_facts)
   when 'critical_step_failed' then tasker.guard_critical_step_failed(p_facts)

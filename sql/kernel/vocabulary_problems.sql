@@ -174,6 +174,11 @@ as $$
      where s.kind = 'step'
        and not exists (select from transitions t where t.name = s.name and t.from_state = s.state and t.operation = any (o.operations))
      union all
+    select t.path, 'guard validated waits for a verdict, and nothing with operation fail_validation leads out of the same state'
+      from transitions t
+     where t.guard = 'validated'
+       and not exists (select from transitions f where f.name = t.name and f.from_state = t.from_state and f.operation = 'fail_validation')
+     union all
     select r.role, format('there is no lifecycle %L of kind %s', r.name, r.kind)
       from roles r
      where r.name is not null

@@ -68,6 +68,8 @@ begin
     when v_task.is_terminal then format('The task ended as %s at %s: %s of %s steps done.', v_task.state, v_task.completed_at,
                                         v_task.satisfied_steps, v_task.total_steps)
     when v_task.phase = 'blocked' then format('The task is blocked: %s step(s) failed and nothing that is left can start. Retry or resolve what failed, or resolve or give up the task.', v_task.failed_steps)
+    when v_task.satisfied_steps = v_task.total_steps and (tasker.task_facts_of(p_task_uuid)).awaits_validation
+      then 'Every step is done, and the final validation is waited for: pass_validation or fail_validation gives it.'
     when v_task.phase = 'pending' then 'The task was created and not started. select tasker.transition_task(task_uuid, ''start'') starts it.'
     when v_task.in_flight_steps > 0 then format('The task is moving: %s step(s) are queued, running or reported; %s of %s are done.', v_task.in_flight_steps, v_task.satisfied_steps, v_task.total_steps)
     when v_task.waiting_retry_steps > 0 then format('The task waits for the retry of %s step(s).', v_task.waiting_retry_steps)

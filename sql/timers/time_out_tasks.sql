@@ -13,9 +13,14 @@ begin
       join tasker.tasks t on t.task_uuid = asked.task_uuid
       join tasker.task_transitions c on c.task_uuid = t.task_uuid and c.most_recent
       join tasker.lifecycle_states s on s.lifecycle = c.lifecycle and s.state = c.to_state and not s.is_terminal
-      left join tasker.lifecycle_transitions r on r.lifecycle = c.lifecycle and r.from_state = c.to_state and r.operation = case when exists (select from tasker.lifecycle_transitions x
-                                                                                   where x.lifecycle = c.lifecycle and x.operation = 'task_timeout')
-                                                                   then 'task_timeout' else 'cancel_task' end
+      left join lateral (
+        select r.event, r.to_state
+          from tasker.lifecycle_transitions r
+         where r.lifecycle = c.lifecycle and r.from_state = c.to_state and r.operation in ('task_timeout', 'cancel_task', 'fail_validation')
+           and (r.operation = 'task_timeout' or not exists (select from tasker.lifecycle_transitions x
+                                                             where x.lifecycle = c.lifecycle and x.operation = 'task_timeout'))
+         order by array_position(array['task_timeout', 'cancel_task', 'fail_validation'], r.operation)
+         limit 1) r on true
      order by t.task_uuid
   loop
     if v_task.event is null then

@@ -34,8 +34,8 @@ select tasker.define_vocabulary($vocabulary$
     {"from": "ready", "event": "all_tasks_completed", "to": "validating", "fired_by": "automatic", "operation": "advance", "guard": "all_steps_satisfied", "is_addition": true, "description": "Nothing of it had to run: it is empty, or every task was left out"},
     {"from": "executing", "event": "critical_task_failed", "to": "failed", "fired_by": "automatic", "operation": "advance", "guard": "critical_step_failed", "severity": "critical", "description": "A critical task failed"},
     {"from": "executing", "event": "all_tasks_completed", "to": "validating", "fired_by": "automatic", "operation": "advance", "guard": "all_steps_satisfied", "description": "Every task is completed"},
-    {"from": "validating", "event": "validation_passed", "to": "completed", "fired_by": "automatic", "operation": "advance", "guard": "all_steps_satisfied", "description": "Final validation: every task is completed and validated"},
-    {"from": "validating", "event": "validation_failed", "to": "failed", "fired_by": "command", "severity": "error", "description": "Final validation failed"},
+    {"from": "validating", "event": "validation_passed", "to": "completed", "fired_by": "automatic", "operation": "advance", "guard": "validated", "description": "Final validation: every task is completed and validated, and who was to judge the whole has passed it"},
+    {"from": "validating", "event": "validation_failed", "to": "failed", "fired_by": "command", "operation": "fail_validation", "severity": "error", "description": "Final validation failed"},
     {"from": "planned", "event": "user_cancelled", "to": "cancelled", "fired_by": "command", "operation": "cancel_task", "severity": "warning", "description": "Cancelled by user"},
     {"from": "ready", "event": "user_cancelled", "to": "cancelled", "fired_by": "command", "operation": "cancel_task", "severity": "warning", "description": "Cancelled by user"},
     {"from": "executing", "event": "user_cancelled", "to": "cancelled", "fired_by": "command", "operation": "cancel_task", "severity": "warning", "description": "Cancelled by user"}

@@ -53,6 +53,7 @@ begin
   v_task.sensitive := tasker.text_array(p_graph -> 'sensitive');
   v_task.tags := coalesce(p_tags, '{}');
   v_task.worker_count := (p_graph ->> 'worker_count')::int;
+  v_task.final_validation := coalesce((p_graph ->> 'final_validation')::boolean, false);
   v_task.depth := coalesce((select k.depth + 1 from tasker.tasks k where k.task_uuid = p_parent_task_uuid), 0);
   v_task.max_retries := coalesce((p_graph ->> 'max_retries')::int, 0);
   v_task.timeout := (p_graph ->> 'timeout_seconds')::double precision * interval '1 second';

@@ -14,6 +14,7 @@ declare
   v_plans    uuid[];
   v_start    boolean[];
   v_steps    tasker.named_steps[];
+  v_vocabulary text;
 begin
   if p_requests is null or jsonb_typeof(p_requests) <> 'array' then
     perform tasker.raise_error('TK400', 'requests must be a JSON array',
@@ -62,7 +63,8 @@ begin
     select a.namespace, a.name, a.version, t.named_task_uuid, t.version as found_version, t.vocabulary,
            (t.configuration ->> 'timeout_seconds')::double precision * interval '1 second' as timeout,
            coalesce((t.configuration ->> 'max_retries')::int, 0) as max_retries,
-           (t.configuration ->> 'worker_count')::int as worker_count, tasker.text_array(t.configuration -> 'sensitive') as sensitive
+           (t.configuration ->> 'worker_count')::int as worker_count, tasker.text_array(t.configuration -> 'sensitive') as sensitive,
+           coalesce((t.configuration ->> 'final_validation')::boolean, false) as final_validation
       from (select distinct r.namespace, r.name, r.version from requests r) a
       left join lateral (select t.* from tasker.named_tasks t
                           where t.namespace = a.namespace and t.name = a.name and (a.version is null or t.version = a.version)
@@ -89,7 +91,8 @@ begin
                             coalesce(nullif(r.request -> 'context', 'null'), '{}'), coalesce(nullif(r.request -> 'tags', 'null'), '{}'),
                             0, 0, 0, 0, 0, 0, null, null, null, t.timeout, 0, 0, t.max_retries, t.worker_count,
                             coalesce((select k.depth + 1 from tasker.tasks k
-                                       where k.task_uuid = (r.request ->> 'parent_task_uuid')::uuid), 0), null, t.sensitive)::tasker.tasks order by r.position)
+                                       where k.task_uuid = (r.request ->> 'parent_task_uuid')::uuid), 0), null, t.sensitive,
+                            t.final_validation)::tasker.tasks order by r.position)
             from requests r
             join templates t on t.namespace = r.namespace and t.name = r.name and t.version is not distinct from r.version),
          (select array_agg(t.named_task_uuid order by r.position)
@@ -114,6 +117,12 @@ begin
     perform tasker.raise_error('TK400', format('vocabulary %s has no state for a step that is left out, and step %s has a condition',
                                                v_problems ->> 'vocabulary', v_problems ->> 'step'), v_problems,
                                'Take another vocabulary, or a template without conditions.');
+  end if;
+  select t.vocabulary into v_vocabulary from unnest(v_tasks) t where t.final_validation and not tasker.can_be_validated(t.vocabulary) limit 1;
+  if found then
+    perform tasker.raise_error('TK400', format('vocabulary %s has no state in which a task waits for its final validation', v_vocabulary),
+                               jsonb_build_object('vocabulary', v_vocabulary, 'field', 'final_validation'),
+                               'Take another vocabulary, orchestration for example, or a template without final_validation.');
   end if;
   return query select u from unnest(tasker.create_or_find_tasks(v_tasks, v_plans, coalesce(v_steps, '{}'), v_start)) with ordinality as c(u, position)
                 order by c.position;

@@ -52,7 +52,8 @@ begin
                t.satisfied_steps, t.failed_steps, (t.task_uuid = any (p_with_results))::int,
                coalesce(ready.steps, 0) > 0 and to_regclass('pgmq.' || quote_ident('q_' || n.queue_name)) is null,
                t.failed_critical_steps, t.max_retries - t.retry_count,
-               t.worker_count is null or exists (select from tasker.job_workers w where w.task_uuid = t.task_uuid))::tasker.task_facts as facts,
+               t.worker_count is null or exists (select from tasker.job_workers w where w.task_uuid = t.task_uuid),
+               t.final_validation)::tasker.task_facts as facts,
            -- what the engine does by itself for an owned task it does in the name of the owner, who keeps it
            coalesce(p_processor_uuid, (select p.processor_uuid from tasker.processors p
                                         where p.processor_uuid = c.processor_uuid and p.lease_expires_at > tasker.clock())) as processor_uuid

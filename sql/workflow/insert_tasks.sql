@@ -17,16 +17,16 @@ begin
   -- What becomes of each plan is the same for all its tasks: the path from the initial state, and whether roots are queued.
   with plans as materialized (
     select x.plan_uuid, x.vocabulary, x.total, x.roots, v.task_lifecycle, v.step_lifecycle, tl.initial_state as task_initial,
-           sl.initial_state as step_initial, x.start, x.queue_missing, x.needs_workers, tl.has_enqueuing_phase, sl.queues_by_state
-      from (select t.plan_uuid, t.vocabulary, t.start, t.needs_workers,
+           sl.initial_state as step_initial, x.start, x.queue_missing, x.needs_workers, x.final_validation, tl.has_enqueuing_phase, sl.queues_by_state
+      from (select t.plan_uuid, t.vocabulary, t.start, t.needs_workers, t.final_validation,
                    to_regclass('pgmq.' || quote_ident('q_' || n.queue_name)) is null as queue_missing,
                    count(s.ordinal)::int as total, (count(s.ordinal) filter (where s.depends_on = '{}'))::int as roots
-              from (select distinct p.plan_uuid, t.vocabulary, t.namespace, p.start, t.worker_count is not null as needs_workers
+              from (select distinct p.plan_uuid, t.vocabulary, t.namespace, p.start, t.worker_count is not null as needs_workers, t.final_validation
                       from unnest(p_plans, p_start) with ordinality as p(plan_uuid, start, position)
                       join unnest(p_tasks) with ordinality as t on t.ordinality = p.position) t
               join tasker.task_namespaces n on n.namespace = t.namespace
               left join unnest(p_steps) s on s.named_task_uuid = t.plan_uuid
-             group by t.plan_uuid, t.vocabulary, t.start, t.needs_workers, n.queue_name) x
+             group by t.plan_uuid, t.vocabulary, t.start, t.needs_workers, t.final_validation, n.queue_name) x
       join tasker.vocabularies v on v.vocabulary = x.vocabulary
       join tasker.lifecycles tl on tl.lifecycle = v.task_lifecycle
       join tasker.lifecycles sl on sl.lifecycle = v.step_lifecycle
@@ -36,7 +36,7 @@ begin
      cross join lateral tasker.task_path(
         p.task_lifecycle, p.task_initial,
         row(p.total, p.total, p.roots, 0, 0, 0, 0, 0, p.queue_missing and p.roots > 0, 0, 0,
-            not p.needs_workers)::tasker.task_facts) h
+            not p.needs_workers, p.final_validation)::tasker.task_facts) h
      where p.start
   ), outlooks as materialized (
     select p.plan_uuid, p.vocabulary, p.start, p.total, p.roots, p.task_lifecycle, p.step_lifecycle, p.task_initial, p.step_initial,
@@ -52,12 +52,12 @@ begin
     insert into tasker.tasks
       (task_uuid, namespace, named_task_uuid, name, version, vocabulary, lifecycle, parent_task_uuid, correlation_id,
        idempotency_key, request_hash, priority, requested_by, context, tags, total_steps, pending_steps, in_flight_steps,
-       timeout, max_retries, worker_count, depth, resumes_task_uuid, sensitive, created_at, started_at, completed_at)
+       timeout, max_retries, worker_count, depth, resumes_task_uuid, sensitive, final_validation, created_at, started_at, completed_at)
     select t.task_uuid, t.namespace, t.named_task_uuid, t.name, t.version, t.vocabulary, o.task_lifecycle, t.parent_task_uuid,
            t.correlation_id, t.idempotency_key, t.request_hash, t.priority, t.requested_by, t.context, t.tags, o.total,
            o.total - case when o.enqueues and o.queues_by_state then o.roots else 0 end,
            case when o.enqueues and o.queues_by_state then o.roots else 0 end,
-           t.timeout, t.max_retries, t.worker_count, t.depth, t.resumes_task_uuid, t.sensitive, clock.at, case when o.hops > 0 then clock.at end, case when o.finishes then clock.at end
+           t.timeout, t.max_retries, t.worker_count, t.depth, t.resumes_task_uuid, t.sensitive, t.final_validation, clock.at, case when o.hops > 0 then clock.at end, case when o.finishes then clock.at end
       from unnest(p_tasks) with ordinality as t
       join unnest(p_plans, p_start) with ordinality as p(plan_uuid, start, position) on p.position = t.ordinality
       join outlooks o on o.plan_uuid = p.plan_uuid and o.vocabulary = t.vocabulary and o.start = p.start

@@ -8,7 +8,8 @@ as $$
              t.satisfied_steps,
              to_regclass('pgmq.' || quote_ident('q_' || n.queue_name)) is null,
              t.failed_critical_steps, t.max_retries - t.retry_count,
-             t.worker_count is null or exists (select from tasker.job_workers w where w.task_uuid = t.task_uuid))::tasker.task_facts
+             t.worker_count is null or exists (select from tasker.job_workers w where w.task_uuid = t.task_uuid),
+             t.final_validation)::tasker.task_facts
     from tasker.tasks t
     join tasker.task_namespaces n on n.namespace = t.namespace
    cross join lateral (

@@ -50,9 +50,9 @@ begin
      union all
     select 'steps', 'steps must be an array' where coalesce(jsonb_typeof(p_template -> 'steps'), '') <> 'array'
      union all
-    select k.key, format('unknown field; known are %s', 'name, namespace, version, description, vocabulary, timeout_seconds, max_retries, worker_count, sensitive, steps')
+    select k.key, format('unknown field; known are %s', 'name, namespace, version, description, vocabulary, timeout_seconds, max_retries, worker_count, final_validation, sensitive, steps')
       from jsonb_object_keys(p_template) as k(key)
-     where k.key not in ('name', 'namespace', 'version', 'description', 'vocabulary', 'steps', 'timeout_seconds', 'max_retries', 'worker_count', 'sensitive')
+     where k.key not in ('name', 'namespace', 'version', 'description', 'vocabulary', 'steps', 'timeout_seconds', 'max_retries', 'worker_count', 'final_validation', 'sensitive')
      union all
     select s.path, 'a step must be a JSON object' from steps s where jsonb_typeof(s.step) <> 'object'
      union all
@@ -110,6 +110,12 @@ begin
      where coalesce(jsonb_typeof(p_template -> 'worker_count'), 'null') <> 'null'
        and (jsonb_typeof(p_template -> 'worker_count') <> 'number'
             or (p_template ->> 'worker_count')::numeric not between 1 and 10 or (p_template ->> 'worker_count')::numeric % 1 <> 0)
+     union all
+    select 'final_validation', 'must be true or false'
+     where coalesce(jsonb_typeof(p_template -> 'final_validation'), 'null') not in ('null', 'boolean')
+     union all
+    select 'final_validation', format('vocabulary %s has no state in which a task waits for its final validation', coalesce(p_template ->> 'vocabulary', 'tasker'))
+     where p_template -> 'final_validation' = 'true' and not tasker.can_be_validated(coalesce(p_template ->> 'vocabulary', 'tasker'))
      union all
     select 'max_retries', 'must be a whole number from 0 to 1000'
      where coalesce(jsonb_typeof(p_template -> 'max_retries'), 'null') <> 'null'

@@ -60,6 +60,8 @@ ATTEMPTS: dict[str, list[Attempt]] = {
     "give_up_task": [hidden(f"select tasker.give_up_task(%(blocked)s, {_BY})")],
     "resolve_task": [hidden(f"select tasker.resolve_task(%(blocked)s, {_BY})")],
     "reset_task": [hidden(f"select tasker.reset_task(%(failed)s, {_BY})")],
+    "pass_validation": [hidden(f"select tasker.pass_validation(%(judged)s, {_BY})")],
+    "fail_validation": [hidden(f"select tasker.fail_validation(%(judged)s, {_BY})")],
     "resume_task": [hidden(f"select tasker.resume_task(%(failed)s, {_BY})")],
     "transition_task": [
         hidden("select tasker.transition_task(%(unstarted)s, 'start')"),
@@ -379,6 +381,10 @@ def build(root: Engine, acme_dsn: str, conn: psycopg.Connection[Any]) -> World:
     keys["step"], keys["claim"] = held["workflow_step_uuid"], held["claim_uuid"]
     root.one("select tasker.save_checkpoint(%s, %s, %s)", keys["step"], keys["claim"], json.dumps(MARK))
     root.report({"step_uuid": keys["step"], "claim_uuid": keys["task"]})  # a refusal on record
+    keys["judged"] = root.one(
+        "select tasker.create_task_from_graph(%s, '{}', 'rival')",
+        json.dumps({"name": "judged", "steps": [], "vocabulary": "orchestration", "final_validation": True}),
+    )
     # waits for its acceptance checks
     root.task([{"name": "checked", "acceptance": [{"type": "custom"}]}], namespace="rival", vocabulary="execution")
     (checked,) = root.claim(worker, namespace="rival", lease="10 seconds")

@@ -38,7 +38,8 @@ WORKING = {
 OPERATING = {
     "give_up_task", "resolve_task", "reset_task", "cancel_step", "skip_step", "retry_step", "reset_step", "resolve_step",
     "transition_step", "define_vocabulary", "check_consistency", "find_stuck", "set_namespace_notifications",
-    "start_worker", "pause_worker", "resume_worker", "terminate_worker", "configure_breaker", "reset_breaker", "resume_task", "configure_tool", "recover",
+    "start_worker", "pause_worker", "resume_worker", "terminate_worker", "configure_breaker", "reset_breaker", "resume_task", "pass_validation", "fail_validation",
+    "configure_tool", "recover",
     "purge_expired",
 }  # fmt: skip
 # numbers without contents

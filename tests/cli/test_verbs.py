@@ -237,6 +237,9 @@ def test_refusals_are_exit_code_1(cli: Cli, diamond: Path) -> None:
     error = cli("task", "resume", task, "--reason", "x", "--json", expect=1).error
     assert error["code"] == "TK409" and resumed["task_uuid"] in error["message"]
     error = cli("task", "resolve", task, "--reason", "x", "--json", expect=1).error
+    for verdict in ("pass", "fail"):
+        refused = cli("task", f"{verdict}-validation", task, "--reason", "x", "--json", expect=1).error
+        assert refused["code"] == "TK409" and "cancelled" in refused["message"]
     assert error["code"] in ("TK409", "TK422") and error["hint"]
     assert cli("task", "retry", task, "--reason", "x", expect=1).stdout == ""
     assert cli("task", "watch", task, "--timeout", 0.3, expect=1).stdout != ""

@@ -44,6 +44,8 @@ def flow(vocabulary: str, chance: random.Random) -> Row:
         )
 
     fields: dict[str, Any] = {"vocabulary": vocabulary, "max_retries": 1}
+    if vocabulary == "orchestration":
+        fields["final_validation"] = chance.random() < 0.5
     if vocabulary == "supervision":
         fields["worker_count"] = chance.randint(1, 2)
     if chance.random() < 0.5:
@@ -73,6 +75,8 @@ class Player:
             (2, self.resume),
             (1, lambda: engine.call("give_up_task", p_task_uuid=self.task(), **BY)),
             (1, lambda: engine.call("resolve_task", p_task_uuid=self.task(), **BY)),
+            (1, lambda: engine.call("pass_validation", p_task_uuid=self.task(), **BY)),
+            (1, lambda: engine.call("fail_validation", p_task_uuid=self.task(), **BY)),
             (6, self.command_step),
             (3, self.heartbeat),
             (3, lambda: engine.call("extend_leases", p_worker_uuid=self.worker())),

@@ -14,12 +14,13 @@ STEP_FACTS = [
 TASK_FACTS = [
     "total_steps", "pending_steps", "ready_steps", "in_flight_steps", "waiting_retry_steps", "satisfied_steps",
     "failed_steps", "new_results", "enqueue_failed", "failed_critical_steps", "retries_left", "workers_allocated",
+    "awaits_validation",
 ]  # fmt: skip
 
 # A step that may start: everything satisfied, free, attempts left.
 FREE: dict[str, Any] = dict(zip(STEP_FACTS, (0, 1, 3, True, False, None, None), strict=True))
 # A task of four steps: one done, one under way, two that wait for it.
-MOVING: dict[str, Any] = dict(zip(TASK_FACTS, (4, 2, 0, 1, 0, 1, 0, 0, False, 0, 1, True), strict=True))
+MOVING: dict[str, Any] = dict(zip(TASK_FACTS, (4, 2, 0, 1, 0, 1, 0, 0, False, 0, 1, True, False), strict=True))
 WORKER_FACTS = ["held_steps"]
 IDLE: dict[str, Any] = {"held_steps": 0}
 BREAKER_FACTS = [
@@ -70,6 +71,7 @@ TASK_GUARDS: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {
         [{"ready_steps": 1}, {"satisfied_steps": 4}, {"failed_steps": 1, "in_flight_steps": 0}],
         [{}, {"failed_steps": 1}, {"failed_steps": 1, "in_flight_steps": 0, "waiting_retry_steps": 1}],
     ),
+    "validated": ([{"satisfied_steps": 4}], [{}, {"satisfied_steps": 4, "awaits_validation": True}]),
     "all_steps_satisfied": ([{"satisfied_steps": 4}], [{}]),
     "blocked_by_failures": (
         [{"failed_steps": 1, "in_flight_steps": 0}],

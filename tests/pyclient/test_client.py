@@ -224,6 +224,10 @@ def test_commands_for_tasks(api: Any) -> None:
     cancelled = api.create_task_from_graph(graph("a"))
     assert api.cancel_task(cancelled, "not needed", "anna") == api.task(cancelled).state
     assert api.task(cancelled).phase == "cancelled"
+    for verdict, phase in ((api.pass_validation, "succeeded"), (api.fail_validation, "failed")):
+        judged = api.create_task_from_graph({**graph(), "vocabulary": "orchestration", "final_validation": True})
+        assert verdict(judged, "looked at", "anna") == api.task(judged).state
+        assert api.task(judged).phase == phase
     resumed = api.resume_task(cancelled, "needed after all", "anna", request_id="resume")
     assert api.resume_task(cancelled, "needed after all", "anna", request_id="resume") == resumed != cancelled
     with pytest.raises(InvalidTransition):

@@ -95,15 +95,10 @@ def test_orchestration(lab: Lab) -> None:
     assert lab.command("cancel_task", mixed) == "cancelled"
     assert set(lab.states(mixed).values()) == {"cancelled"}
 
-    # A final validation that fails: by whoever validates, through the generic door. The engine's own always passes
-    # when every task is completed and validated, so the task must not be driven on meanwhile.
-    judged = flow(lab, "orchestration", start=False)
-    for event in ("all_tasks_created", "first_task_started", "all_tasks_completed"):
-        lab.call("transition_task", p_task_uuid=judged, p_event=event)
-    assert lab.call(
-        "transition_task", p_task_uuid=judged, p_event="validation_failed",
-        p_metadata={"reason": "the merge does not build", "requested_by": "ada"},
-    ) == "failed"  # fmt: skip
+    judged = flow(lab, "orchestration", step("a"), final_validation=True)
+    once(lab, OK)
+    assert lab.state(judged) == "validating", "it waits for a verdict on the whole"
+    assert lab.call("fail_validation", p_task_uuid=judged, **BY) == "failed"
 
     assert_all_walked(lab, "orchestration.task")
     assert_all_walked(lab, "orchestration.workstream")

@@ -127,7 +127,7 @@ GUARDS_000 = {
     "At least one task transitioned to `running`": "always",
     "All tasks in `completed` state, no failures": "all_steps_satisfied",
     "Critical task reached `failed` state": "critical_step_failed",
-    "Final validation successful": "all_steps_satisfied",
+    "Final validation successful": "validated",
     "Worker capabilities registered with orchestrator": "always",
     "Task requires capabilities worker provides": "always",
     "Task finished (success or failure)": "holds_nothing",

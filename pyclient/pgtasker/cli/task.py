@@ -407,6 +407,18 @@ def reset(task: TaskUuid, /, *, reason: Reason, by: RequestedBy = None, request_
     return _manual("reset_task", task, reason, by, request_id)
 
 
+@app.command(name="pass-validation")
+def pass_validation(task: TaskUuid, /, *, reason: Reason, by: RequestedBy = None, request_id: RequestId = None) -> int:
+    """Let a task that waits for its final validation pass it."""
+    return _manual("pass_validation", task, reason, by, request_id)
+
+
+@app.command(name="fail-validation")
+def fail_validation(task: TaskUuid, /, *, reason: Reason, by: RequestedBy = None, request_id: RequestId = None) -> int:
+    """Let a task that waits for its final validation fail it."""
+    return _manual("fail_validation", task, reason, by, request_id)
+
+
 @app.command
 def resume(task: TaskUuid, /, *, reason: Reason, by: RequestedBy = None, request_id: RequestId = None) -> int:
     """Go on where a task ended without success: a new task runs what is unfinished. Prints its uuid."""
