@@ -47,7 +47,7 @@ from ._rows import (
     TickCounts,
     TimelineEntry,
 )
-from .errors import NotFound, PgtaskerError, WaitTimeout, error_from_psycopg
+from .errors import NotFound, PgtaskerError, WaitTimeout, error_from_psycopg, error_from_refusal
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -398,22 +398,76 @@ class Client:
             conn,
         )
 
-    def _task_by_hand(
+    def attempt_command(
         self,
-        statement: sql.Statement[T],
-        task_uuid: UUID | str,
+        command: str,
+        target: UUID | str,
+        reason: str,
+        requested_by: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        request_id: str | None = None,
+        conn: CallersConnection | None = None,
+    ) -> str:
+        """Give a command of a person that leaves a row in ``rejected_transitions`` when it is refused.
+
+        The methods of the commands go through it, unless they are given a ``conn``: there they abort the transaction,
+        as any error does, and nothing is kept. Here a refusal leaves the caller's transaction as it was, and is kept
+        when that commits.
+
+        Args:
+            command: name of the SQL function: ``cancel_task``, ``hold_task``, ``bind_login``, ...
+            target: the task, step or worker, the tool of ``reset_breaker``, the login of ``bind_login``.
+            reason: why; kept.
+            requested_by: who asks; kept.
+            arguments: ``{"result": ...}`` of ``resolve_step``, ``{"namespaces": [...]}`` of ``bind_login``.
+            request_id: as everywhere; commands about holds and logins may be repeated anyway and do not look at it.
+            conn: the caller's transaction.
+
+        Returns:
+            The new state; of ``resume_task`` the new task.
+
+        Raises:
+            PgtaskerError: what the command itself raises.
+            psycopg.errors.InsufficientPrivilege: the login may not give this command.
+        """
+        attempt = self._one(
+            sql.ATTEMPT_COMMAND,
+            {
+                "command": command,
+                "target": str(target),
+                "reason": reason,
+                "requested_by": requested_by,
+                "arguments": dumps(arguments or {}, "arguments"),
+                "request_id": request_id,
+            },
+            conn,
+        )
+        if attempt.code is not None:
+            raise error_from_refusal(attempt.code, attempt.message or "", attempt.detail, attempt.hint)
+        return attempt.state or ""
+
+    def _by_hand(
+        self,
+        command: sql.Command,
+        target: UUID | str | None,
         reason: str,
         requested_by: str,
         request_id: str | None,
         conn: CallersConnection | None,
-    ) -> T:
+        arguments: Mapping[str, Any] | None = None,
+    ) -> str:
+        given = {name: value for name, value in (arguments or {}).items() if value is not None}
+        if conn is None:
+            return self.attempt_command(command.name, str(target), reason, requested_by, given, request_id=request_id)
         return self._one(
-            statement,
+            command.statement,
             {
-                "task_uuid": as_uuid(task_uuid, "task_uuid"),
+                command.target: target,
                 "reason": reason,
                 "requested_by": requested_by,
                 "request_id": request_id,
+                **{name: dumps(given[name], name) if name in given else None for name in arguments or {}},
             },
             conn,
         )
@@ -428,7 +482,7 @@ class Client:
         conn: CallersConnection | None = None,
     ) -> str:
         """Cancel a task and its open steps; returns the new state. Raises InvalidTransition for a finished task."""
-        return self._task_by_hand(sql.CANCEL_TASK, task_uuid, reason, requested_by, request_id, conn)
+        return self._by_hand(sql.CANCEL_TASK, as_uuid(task_uuid, "task_uuid"), reason, requested_by, request_id, conn)
 
     def give_up_task(
         self,
@@ -440,7 +494,7 @@ class Client:
         conn: CallersConnection | None = None,
     ) -> str:
         """Let a blocked task end in failure; returns the new state."""
-        return self._task_by_hand(sql.GIVE_UP_TASK, task_uuid, reason, requested_by, request_id, conn)
+        return self._by_hand(sql.GIVE_UP_TASK, as_uuid(task_uuid, "task_uuid"), reason, requested_by, request_id, conn)
 
     def resolve_task(
         self,
@@ -452,7 +506,7 @@ class Client:
         conn: CallersConnection | None = None,
     ) -> str:
         """Declare a blocked task settled by hand; returns the new state."""
-        return self._task_by_hand(sql.RESOLVE_TASK, task_uuid, reason, requested_by, request_id, conn)
+        return self._by_hand(sql.RESOLVE_TASK, as_uuid(task_uuid, "task_uuid"), reason, requested_by, request_id, conn)
 
     def reset_task(
         self,
@@ -464,7 +518,7 @@ class Client:
         conn: CallersConnection | None = None,
     ) -> str:
         """Let a failed task begin anew; returns the new state."""
-        return self._task_by_hand(sql.RESET_TASK, task_uuid, reason, requested_by, request_id, conn)
+        return self._by_hand(sql.RESET_TASK, as_uuid(task_uuid, "task_uuid"), reason, requested_by, request_id, conn)
 
     def pass_validation(
         self,
@@ -476,7 +530,9 @@ class Client:
         conn: CallersConnection | None = None,
     ) -> str:
         """Let a task that waits for its final validation pass it; returns the new state (seed 000)."""
-        return self._task_by_hand(sql.PASS_VALIDATION, task_uuid, reason, requested_by, request_id, conn)
+        return self._by_hand(
+            sql.PASS_VALIDATION, as_uuid(task_uuid, "task_uuid"), reason, requested_by, request_id, conn
+        )
 
     def fail_validation(
         self,
@@ -488,7 +544,9 @@ class Client:
         conn: CallersConnection | None = None,
     ) -> str:
         """Let a task that waits for its final validation fail it; returns the new state (seed 000)."""
-        return self._task_by_hand(sql.FAIL_VALIDATION, task_uuid, reason, requested_by, request_id, conn)
+        return self._by_hand(
+            sql.FAIL_VALIDATION, as_uuid(task_uuid, "task_uuid"), reason, requested_by, request_id, conn
+        )
 
     def resume_task(
         self,
@@ -507,7 +565,8 @@ class Client:
         Raises:
             InvalidTransition: the task is under way or ended well, or was resumed already.
         """
-        return self._task_by_hand(sql.RESUME_TASK, task_uuid, reason, requested_by, request_id, conn)
+        task = as_uuid(task_uuid, "task_uuid")
+        return UUID(self._by_hand(sql.RESUME_TASK, task, reason, requested_by, request_id, conn))
 
     def transition_task(
         self,
@@ -738,26 +797,6 @@ class Client:
         """Return the steps that a worker still holds; one missing here was cancelled or lost its lease."""
         return self._rows(sql.HELD_CLAIMS, {"worker_uuid": as_uuid(worker_uuid, "worker_uuid")}, conn)
 
-    def _step_by_hand(
-        self,
-        statement: sql.Statement[str],
-        step_uuid: UUID | str,
-        reason: str,
-        requested_by: str,
-        request_id: str | None,
-        conn: CallersConnection | None,
-    ) -> str:
-        return self._one(
-            statement,
-            {
-                "step_uuid": as_uuid(step_uuid, "step_uuid"),
-                "reason": reason,
-                "requested_by": requested_by,
-                "request_id": request_id,
-            },
-            conn,
-        )
-
     def cancel_step(
         self,
         step_uuid: UUID | str,
@@ -768,7 +807,7 @@ class Client:
         conn: CallersConnection | None = None,
     ) -> str:
         """Cancel a step; returns its new state."""
-        return self._step_by_hand(sql.CANCEL_STEP, step_uuid, reason, requested_by, request_id, conn)
+        return self._by_hand(sql.CANCEL_STEP, as_uuid(step_uuid, "step_uuid"), reason, requested_by, request_id, conn)
 
     def skip_step(
         self,
@@ -780,7 +819,7 @@ class Client:
         conn: CallersConnection | None = None,
     ) -> str:
         """Skip a step; returns its new state."""
-        return self._step_by_hand(sql.SKIP_STEP, step_uuid, reason, requested_by, request_id, conn)
+        return self._by_hand(sql.SKIP_STEP, as_uuid(step_uuid, "step_uuid"), reason, requested_by, request_id, conn)
 
     def retry_step(
         self,
@@ -792,7 +831,7 @@ class Client:
         conn: CallersConnection | None = None,
     ) -> str:
         """Let a failed step try again now; returns its new state."""
-        return self._step_by_hand(sql.RETRY_STEP, step_uuid, reason, requested_by, request_id, conn)
+        return self._by_hand(sql.RETRY_STEP, as_uuid(step_uuid, "step_uuid"), reason, requested_by, request_id, conn)
 
     def reset_step(
         self,
@@ -804,7 +843,7 @@ class Client:
         conn: CallersConnection | None = None,
     ) -> str:
         """Let a failed step begin anew with all its attempts; returns its new state."""
-        return self._step_by_hand(sql.RESET_STEP, step_uuid, reason, requested_by, request_id, conn)
+        return self._by_hand(sql.RESET_STEP, as_uuid(step_uuid, "step_uuid"), reason, requested_by, request_id, conn)
 
     def resolve_step(
         self,
@@ -817,16 +856,14 @@ class Client:
         conn: CallersConnection | None = None,
     ) -> str:
         """Declare a failed step settled by hand, with the result its dependents shall see; returns its new state."""
-        return self._one(
+        return self._by_hand(
             sql.RESOLVE_STEP,
-            {
-                "step_uuid": as_uuid(step_uuid, "step_uuid"),
-                "reason": reason,
-                "requested_by": requested_by,
-                "result": None if result is None else dumps(result, "result"),
-                "request_id": request_id,
-            },
+            as_uuid(step_uuid, "step_uuid"),
+            reason,
+            requested_by,
+            request_id,
             conn,
+            {"result": result},
         )
 
     def transition_step(
@@ -936,26 +973,6 @@ class Client:
         """Return a worker's state; None when there is no such worker."""
         return self._one(sql.WORKER_STATE, {"worker_uuid": as_uuid(worker_uuid, "worker_uuid")}, conn)
 
-    def _worker_by_hand(
-        self,
-        statement: sql.Statement[str],
-        worker_uuid: UUID | str,
-        reason: str,
-        requested_by: str,
-        request_id: str | None,
-        conn: CallersConnection | None,
-    ) -> str:
-        return self._one(
-            statement,
-            {
-                "worker_uuid": as_uuid(worker_uuid, "worker_uuid"),
-                "reason": reason,
-                "requested_by": requested_by,
-                "request_id": request_id,
-            },
-            conn,
-        )
-
     def start_worker(
         self,
         worker_uuid: UUID | str,
@@ -966,7 +983,9 @@ class Client:
         conn: CallersConnection | None = None,
     ) -> str:
         """Start a supervised worker by hand (seed 003); returns its state."""
-        return self._worker_by_hand(sql.START_WORKER, worker_uuid, reason, requested_by, request_id, conn)
+        return self._by_hand(
+            sql.START_WORKER, as_uuid(worker_uuid, "worker_uuid"), reason, requested_by, request_id, conn
+        )
 
     def pause_worker(
         self,
@@ -978,7 +997,9 @@ class Client:
         conn: CallersConnection | None = None,
     ) -> str:
         """Suspend a worker: it claims nothing until it is resumed (seed 003); returns its state."""
-        return self._worker_by_hand(sql.PAUSE_WORKER, worker_uuid, reason, requested_by, request_id, conn)
+        return self._by_hand(
+            sql.PAUSE_WORKER, as_uuid(worker_uuid, "worker_uuid"), reason, requested_by, request_id, conn
+        )
 
     def resume_worker(
         self,
@@ -990,7 +1011,9 @@ class Client:
         conn: CallersConnection | None = None,
     ) -> str:
         """Let a suspended worker go on (seed 003); returns its state."""
-        return self._worker_by_hand(sql.RESUME_WORKER, worker_uuid, reason, requested_by, request_id, conn)
+        return self._by_hand(
+            sql.RESUME_WORKER, as_uuid(worker_uuid, "worker_uuid"), reason, requested_by, request_id, conn
+        )
 
     def terminate_worker(
         self,
@@ -1002,7 +1025,9 @@ class Client:
         conn: CallersConnection | None = None,
     ) -> str:
         """Stop a worker by force: its claims end, its late reports are refused (seed 003); returns its state."""
-        return self._worker_by_hand(sql.TERMINATE_WORKER, worker_uuid, reason, requested_by, request_id, conn)
+        return self._by_hand(
+            sql.TERMINATE_WORKER, as_uuid(worker_uuid, "worker_uuid"), reason, requested_by, request_id, conn
+        )
 
     def register_processor(
         self, name: str, lease: float | dt.timedelta = 30.0, *, conn: CallersConnection | None = None
@@ -1148,11 +1173,7 @@ class Client:
         conn: CallersConnection | None = None,
     ) -> str:
         """Close the breaker of a tool by hand (seed 001, Recovery 3); returns its state."""
-        return self._one(
-            sql.RESET_BREAKER,
-            {"tool": tool, "reason": reason, "requested_by": requested_by, "request_id": request_id},
-            conn,
-        )
+        return self._by_hand(sql.RESET_BREAKER, tool, reason, requested_by, request_id, conn)
 
     # -------------------------------------------------------------------------------------------------------- read
 

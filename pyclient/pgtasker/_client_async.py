@@ -45,7 +45,7 @@ from ._rows import (
     TickCounts,
     TimelineEntry,
 )
-from .errors import NotFound, PgtaskerError, WaitTimeout, error_from_psycopg
+from .errors import NotFound, PgtaskerError, WaitTimeout, error_from_psycopg, error_from_refusal
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -400,22 +400,78 @@ class AsyncClient:
             conn,
         )
 
-    async def _task_by_hand(
+    async def attempt_command(
         self,
-        statement: sql.Statement[T],
-        task_uuid: UUID | str,
+        command: str,
+        target: UUID | str,
+        reason: str,
+        requested_by: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        request_id: str | None = None,
+        conn: AsyncCallersConnection | None = None,
+    ) -> str:
+        """Give a command of a person that leaves a row in ``rejected_transitions`` when it is refused.
+
+        The methods of the commands go through it, unless they are given a ``conn``: there they abort the transaction,
+        as any error does, and nothing is kept. Here a refusal leaves the caller's transaction as it was, and is kept
+        when that commits.
+
+        Args:
+            command: name of the SQL function: ``cancel_task``, ``hold_task``, ``bind_login``, ...
+            target: the task, step or worker, the tool of ``reset_breaker``, the login of ``bind_login``.
+            reason: why; kept.
+            requested_by: who asks; kept.
+            arguments: ``{"result": ...}`` of ``resolve_step``, ``{"namespaces": [...]}`` of ``bind_login``.
+            request_id: as everywhere; commands about holds and logins may be repeated anyway and do not look at it.
+            conn: the caller's transaction.
+
+        Returns:
+            The new state; of ``resume_task`` the new task.
+
+        Raises:
+            PgtaskerError: what the command itself raises.
+            psycopg.errors.InsufficientPrivilege: the login may not give this command.
+        """
+        attempt = await self._one(
+            sql.ATTEMPT_COMMAND,
+            {
+                "command": command,
+                "target": str(target),
+                "reason": reason,
+                "requested_by": requested_by,
+                "arguments": dumps(arguments or {}, "arguments"),
+                "request_id": request_id,
+            },
+            conn,
+        )
+        if attempt.code is not None:
+            raise error_from_refusal(attempt.code, attempt.message or "", attempt.detail, attempt.hint)
+        return attempt.state or ""
+
+    async def _by_hand(
+        self,
+        command: sql.Command,
+        target: UUID | str | None,
         reason: str,
         requested_by: str,
         request_id: str | None,
         conn: AsyncCallersConnection | None,
-    ) -> T:
+        arguments: Mapping[str, Any] | None = None,
+    ) -> str:
+        given = {name: value for name, value in (arguments or {}).items() if value is not None}
+        if conn is None:
+            return await self.attempt_command(
+                command.name, str(target), reason, requested_by, given, request_id=request_id
+            )
         return await self._one(
-            statement,
+            command.statement,
             {
-                "task_uuid": as_uuid(task_uuid, "task_uuid"),
+                command.target: target,
                 "reason": reason,
                 "requested_by": requested_by,
                 "request_id": request_id,
+                **{name: dumps(given[name], name) if name in given else None for name in arguments or {}},
             },
             conn,
         )
@@ -430,7 +486,9 @@ class AsyncClient:
         conn: AsyncCallersConnection | None = None,
     ) -> str:
         """Cancel a task and its open steps; returns the new state. Raises InvalidTransition for a finished task."""
-        return await self._task_by_hand(sql.CANCEL_TASK, task_uuid, reason, requested_by, request_id, conn)
+        return await self._by_hand(
+            sql.CANCEL_TASK, as_uuid(task_uuid, "task_uuid"), reason, requested_by, request_id, conn
+        )
 
     async def give_up_task(
         self,
@@ -442,7 +500,9 @@ class AsyncClient:
         conn: AsyncCallersConnection | None = None,
     ) -> str:
         """Let a blocked task end in failure; returns the new state."""
-        return await self._task_by_hand(sql.GIVE_UP_TASK, task_uuid, reason, requested_by, request_id, conn)
+        return await self._by_hand(
+            sql.GIVE_UP_TASK, as_uuid(task_uuid, "task_uuid"), reason, requested_by, request_id, conn
+        )
 
     async def resolve_task(
         self,
@@ -454,7 +514,9 @@ class AsyncClient:
         conn: AsyncCallersConnection | None = None,
     ) -> str:
         """Declare a blocked task settled by hand; returns the new state."""
-        return await self._task_by_hand(sql.RESOLVE_TASK, task_uuid, reason, requested_by, request_id, conn)
+        return await self._by_hand(
+            sql.RESOLVE_TASK, as_uuid(task_uuid, "task_uuid"), reason, requested_by, request_id, conn
+        )
 
     async def reset_task(
         self,
@@ -466,7 +528,9 @@ class AsyncClient:
         conn: AsyncCallersConnection | None = None,
     ) -> str:
         """Let a failed task begin anew; returns the new state."""
-        return await self._task_by_hand(sql.RESET_TASK, task_uuid, reason, requested_by, request_id, conn)
+        return await self._by_hand(
+            sql.RESET_TASK, as_uuid(task_uuid, "task_uuid"), reason, requested_by, request_id, conn
+        )
 
     async def pass_validation(
         self,
@@ -478,7 +542,9 @@ class AsyncClient:
         conn: AsyncCallersConnection | None = None,
     ) -> str:
         """Let a task that waits for its final validation pass it; returns the new state (seed 000)."""
-        return await self._task_by_hand(sql.PASS_VALIDATION, task_uuid, reason, requested_by, request_id, conn)
+        return await self._by_hand(
+            sql.PASS_VALIDATION, as_uuid(task_uuid, "task_uuid"), reason, requested_by, request_id, conn
+        )
 
     async def fail_validation(
         self,
@@ -490,7 +556,9 @@ class AsyncClient:
         conn: AsyncCallersConnection | None = None,
     ) -> str:
         """Let a task that waits for its final validation fail it; returns the new state (seed 000)."""
-        return await self._task_by_hand(sql.FAIL_VALIDATION, task_uuid, reason, requested_by, request_id, conn)
+        return await self._by_hand(
+            sql.FAIL_VALIDATION, as_uuid(task_uuid, "task_uuid"), reason, requested_by, request_id, conn
+        )
 
     async def resume_task(
         self,
@@ -509,7 +577,8 @@ class AsyncClient:
         Raises:
             InvalidTransition: the task is under way or ended well, or was resumed already.
         """
-        return await self._task_by_hand(sql.RESUME_TASK, task_uuid, reason, requested_by, request_id, conn)
+        task = as_uuid(task_uuid, "task_uuid")
+        return UUID(await self._by_hand(sql.RESUME_TASK, task, reason, requested_by, request_id, conn))
 
     async def transition_task(
         self,
@@ -740,26 +809,6 @@ class AsyncClient:
         """Return the steps that a worker still holds; one missing here was cancelled or lost its lease."""
         return await self._rows(sql.HELD_CLAIMS, {"worker_uuid": as_uuid(worker_uuid, "worker_uuid")}, conn)
 
-    async def _step_by_hand(
-        self,
-        statement: sql.Statement[str],
-        step_uuid: UUID | str,
-        reason: str,
-        requested_by: str,
-        request_id: str | None,
-        conn: AsyncCallersConnection | None,
-    ) -> str:
-        return await self._one(
-            statement,
-            {
-                "step_uuid": as_uuid(step_uuid, "step_uuid"),
-                "reason": reason,
-                "requested_by": requested_by,
-                "request_id": request_id,
-            },
-            conn,
-        )
-
     async def cancel_step(
         self,
         step_uuid: UUID | str,
@@ -770,7 +819,9 @@ class AsyncClient:
         conn: AsyncCallersConnection | None = None,
     ) -> str:
         """Cancel a step; returns its new state."""
-        return await self._step_by_hand(sql.CANCEL_STEP, step_uuid, reason, requested_by, request_id, conn)
+        return await self._by_hand(
+            sql.CANCEL_STEP, as_uuid(step_uuid, "step_uuid"), reason, requested_by, request_id, conn
+        )
 
     async def skip_step(
         self,
@@ -782,7 +833,9 @@ class AsyncClient:
         conn: AsyncCallersConnection | None = None,
     ) -> str:
         """Skip a step; returns its new state."""
-        return await self._step_by_hand(sql.SKIP_STEP, step_uuid, reason, requested_by, request_id, conn)
+        return await self._by_hand(
+            sql.SKIP_STEP, as_uuid(step_uuid, "step_uuid"), reason, requested_by, request_id, conn
+        )
 
     async def retry_step(
         self,
@@ -794,7 +847,9 @@ class AsyncClient:
         conn: AsyncCallersConnection | None = None,
     ) -> str:
         """Let a failed step try again now; returns its new state."""
-        return await self._step_by_hand(sql.RETRY_STEP, step_uuid, reason, requested_by, request_id, conn)
+        return await self._by_hand(
+            sql.RETRY_STEP, as_uuid(step_uuid, "step_uuid"), reason, requested_by, request_id, conn
+        )
 
     async def reset_step(
         self,
@@ -806,7 +861,9 @@ class AsyncClient:
         conn: AsyncCallersConnection | None = None,
     ) -> str:
         """Let a failed step begin anew with all its attempts; returns its new state."""
-        return await self._step_by_hand(sql.RESET_STEP, step_uuid, reason, requested_by, request_id, conn)
+        return await self._by_hand(
+            sql.RESET_STEP, as_uuid(step_uuid, "step_uuid"), reason, requested_by, request_id, conn
+        )
 
     async def resolve_step(
         self,
@@ -819,16 +876,14 @@ class AsyncClient:
         conn: AsyncCallersConnection | None = None,
     ) -> str:
         """Declare a failed step settled by hand, with the result its dependents shall see; returns its new state."""
-        return await self._one(
+        return await self._by_hand(
             sql.RESOLVE_STEP,
-            {
-                "step_uuid": as_uuid(step_uuid, "step_uuid"),
-                "reason": reason,
-                "requested_by": requested_by,
-                "result": None if result is None else dumps(result, "result"),
-                "request_id": request_id,
-            },
+            as_uuid(step_uuid, "step_uuid"),
+            reason,
+            requested_by,
+            request_id,
             conn,
+            {"result": result},
         )
 
     async def transition_step(
@@ -938,26 +993,6 @@ class AsyncClient:
         """Return a worker's state; None when there is no such worker."""
         return await self._one(sql.WORKER_STATE, {"worker_uuid": as_uuid(worker_uuid, "worker_uuid")}, conn)
 
-    async def _worker_by_hand(
-        self,
-        statement: sql.Statement[str],
-        worker_uuid: UUID | str,
-        reason: str,
-        requested_by: str,
-        request_id: str | None,
-        conn: AsyncCallersConnection | None,
-    ) -> str:
-        return await self._one(
-            statement,
-            {
-                "worker_uuid": as_uuid(worker_uuid, "worker_uuid"),
-                "reason": reason,
-                "requested_by": requested_by,
-                "request_id": request_id,
-            },
-            conn,
-        )
-
     async def start_worker(
         self,
         worker_uuid: UUID | str,
@@ -968,7 +1003,9 @@ class AsyncClient:
         conn: AsyncCallersConnection | None = None,
     ) -> str:
         """Start a supervised worker by hand (seed 003); returns its state."""
-        return await self._worker_by_hand(sql.START_WORKER, worker_uuid, reason, requested_by, request_id, conn)
+        return await self._by_hand(
+            sql.START_WORKER, as_uuid(worker_uuid, "worker_uuid"), reason, requested_by, request_id, conn
+        )
 
     async def pause_worker(
         self,
@@ -980,7 +1017,9 @@ class AsyncClient:
         conn: AsyncCallersConnection | None = None,
     ) -> str:
         """Suspend a worker: it claims nothing until it is resumed (seed 003); returns its state."""
-        return await self._worker_by_hand(sql.PAUSE_WORKER, worker_uuid, reason, requested_by, request_id, conn)
+        return await self._by_hand(
+            sql.PAUSE_WORKER, as_uuid(worker_uuid, "worker_uuid"), reason, requested_by, request_id, conn
+        )
 
     async def resume_worker(
         self,
@@ -992,7 +1031,9 @@ class AsyncClient:
         conn: AsyncCallersConnection | None = None,
     ) -> str:
         """Let a suspended worker go on (seed 003); returns its state."""
-        return await self._worker_by_hand(sql.RESUME_WORKER, worker_uuid, reason, requested_by, request_id, conn)
+        return await self._by_hand(
+            sql.RESUME_WORKER, as_uuid(worker_uuid, "worker_uuid"), reason, requested_by, request_id, conn
+        )
 
     async def terminate_worker(
         self,
@@ -1004,7 +1045,9 @@ class AsyncClient:
         conn: AsyncCallersConnection | None = None,
     ) -> str:
         """Stop a worker by force: its claims end, its late reports are refused (seed 003); returns its state."""
-        return await self._worker_by_hand(sql.TERMINATE_WORKER, worker_uuid, reason, requested_by, request_id, conn)
+        return await self._by_hand(
+            sql.TERMINATE_WORKER, as_uuid(worker_uuid, "worker_uuid"), reason, requested_by, request_id, conn
+        )
 
     async def register_processor(
         self, name: str, lease: float | dt.timedelta = 30.0, *, conn: AsyncCallersConnection | None = None
@@ -1150,11 +1193,7 @@ class AsyncClient:
         conn: AsyncCallersConnection | None = None,
     ) -> str:
         """Close the breaker of a tool by hand (seed 001, Recovery 3); returns its state."""
-        return await self._one(
-            sql.RESET_BREAKER,
-            {"tool": tool, "reason": reason, "requested_by": requested_by, "request_id": request_id},
-            conn,
-        )
+        return await self._by_hand(sql.RESET_BREAKER, tool, reason, requested_by, request_id, conn)
 
     # -------------------------------------------------------------------------------------------------------- read
 

@@ -202,6 +202,17 @@ class AuditRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class Attempt:
+    """How ``attempt_command`` ended: a state, or the code of a refusal with what belongs to it."""
+
+    state: str | None
+    code: str | None
+    message: str | None
+    detail: Any
+    hint: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One disagreement found by ``check_consistency``; ``proposed_call`` is the SQL that would repair it."""
 

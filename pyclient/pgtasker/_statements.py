@@ -83,9 +83,25 @@ def _records(function: str, parameters: dict[str, str]) -> Statement[dict[str, A
     return Statement(f"SELECT * FROM {_call(function, parameters)}".encode(), dict_row, repeatable=True)
 
 
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command of a person: its name, the parameter that names its target, and the statement that gives it."""
+
+    name: str
+    target: str
+    statement: Statement[str]
+
+
+def _command(function: str, target: str, target_type: str = "uuid", **more: str) -> Command:
+    """A command by hand; what it returns is read as text."""
+    parameters = {target: target_type, **_BY_HAND, **more}
+    return Command(function, target, Statement(f"SELECT {_call(function, parameters)}::text".encode(), scalar_row))
+
+
 # ----------------------------------------------------------------------------------------------------- definitions
 
 _REQUEST = {"request_id": "text"}
+_BY_HAND = {"reason": "text", "requested_by": "text", **_REQUEST}
 
 REGISTER_TEMPLATE = _scalar("register_template", UUID, {"template": "jsonb", **_REQUEST}, repeatable=True)
 DEFINE_VOCABULARY = _scalar("define_vocabulary", str, {"definition": "jsonb"}, repeatable=True)
@@ -109,8 +125,6 @@ _TASK_OPTIONS = {
     "start": "boolean",
     **_REQUEST,
 }
-_BY_HAND = {"reason": "text", "requested_by": "text", **_REQUEST}
-
 CREATE_TASK = _scalar(
     "create_task",
     UUID,
@@ -123,13 +137,13 @@ CREATE_TASK_FROM_GRAPH = _scalar(
 )
 CREATE_TASK_FROM_GRAPH_ONCE = dataclasses.replace(CREATE_TASK_FROM_GRAPH, repeatable=True)
 
-CANCEL_TASK = _scalar("cancel_task", str, {"task_uuid": "uuid", **_BY_HAND})
-GIVE_UP_TASK = _scalar("give_up_task", str, {"task_uuid": "uuid", **_BY_HAND})
-RESOLVE_TASK = _scalar("resolve_task", str, {"task_uuid": "uuid", **_BY_HAND})
-RESET_TASK = _scalar("reset_task", str, {"task_uuid": "uuid", **_BY_HAND})
-PASS_VALIDATION = _scalar("pass_validation", str, {"task_uuid": "uuid", **_BY_HAND})
-FAIL_VALIDATION = _scalar("fail_validation", str, {"task_uuid": "uuid", **_BY_HAND})
-RESUME_TASK = _scalar("resume_task", UUID, {"task_uuid": "uuid", **_BY_HAND})
+CANCEL_TASK = _command("cancel_task", "task_uuid")
+GIVE_UP_TASK = _command("give_up_task", "task_uuid")
+RESOLVE_TASK = _command("resolve_task", "task_uuid")
+RESET_TASK = _command("reset_task", "task_uuid")
+PASS_VALIDATION = _command("pass_validation", "task_uuid")
+FAIL_VALIDATION = _command("fail_validation", "task_uuid")
+RESUME_TASK = _command("resume_task", "task_uuid")
 TRANSITION_TASK = _scalar(
     "transition_task",
     str,
@@ -139,6 +153,13 @@ TRANSITION_WITH_OWNERSHIP = _scalar(
     "transition_with_ownership",
     bool,
     {"task_uuid": "uuid", "from_state": "text", "to_state": "text", "processor_uuid": "uuid", "metadata": "jsonb"},
+)
+
+ATTEMPT_COMMAND = _set(
+    "attempt_command",
+    rows.Attempt,
+    _columns(rows.Attempt),
+    {"command": "text", "target": "text", **_BY_HAND, "arguments": "jsonb"},
 )
 
 # ----------------------------------------------------------------------------------------------------------- steps
@@ -175,11 +196,11 @@ REPORT_VALIDATION = _scalar(
 )
 EXTEND_LEASES = _scalar("extend_leases", int, {"worker_uuid": "uuid", "lease": "interval"}, repeatable=True)
 HELD_CLAIMS = _scalar("held_claims", UUID, {"worker_uuid": "uuid"}, repeatable=True)
-CANCEL_STEP = _scalar("cancel_step", str, {"step_uuid": "uuid", **_BY_HAND})
-SKIP_STEP = _scalar("skip_step", str, {"step_uuid": "uuid", **_BY_HAND})
-RETRY_STEP = _scalar("retry_step", str, {"step_uuid": "uuid", **_BY_HAND})
-RESET_STEP = _scalar("reset_step", str, {"step_uuid": "uuid", **_BY_HAND})
-RESOLVE_STEP = _scalar("resolve_step", str, {"step_uuid": "uuid", **_BY_HAND, "result": "jsonb"})
+CANCEL_STEP = _command("cancel_step", "step_uuid")
+SKIP_STEP = _command("skip_step", "step_uuid")
+RETRY_STEP = _command("retry_step", "step_uuid")
+RESET_STEP = _command("reset_step", "step_uuid")
+RESOLVE_STEP = _command("resolve_step", "step_uuid", result="jsonb")
 TRANSITION_STEP = _scalar(
     "transition_step", str, {"step_uuid": "uuid", "event": "text", "metadata": "jsonb", **_REQUEST}
 )
@@ -213,10 +234,10 @@ SHUTDOWN_WORKER = _scalar("shutdown_worker", str, {"worker_uuid": "uuid", "reaso
 WORKER_STATE: Statement[str | None] = Statement(
     b"SELECT tasker.worker_state(%(worker_uuid)s::uuid)", scalar_row, repeatable=True
 )
-START_WORKER = _scalar("start_worker", str, {"worker_uuid": "uuid", **_BY_HAND})
-PAUSE_WORKER = _scalar("pause_worker", str, {"worker_uuid": "uuid", **_BY_HAND})
-RESUME_WORKER = _scalar("resume_worker", str, {"worker_uuid": "uuid", **_BY_HAND})
-TERMINATE_WORKER = _scalar("terminate_worker", str, {"worker_uuid": "uuid", **_BY_HAND})
+START_WORKER = _command("start_worker", "worker_uuid")
+PAUSE_WORKER = _command("pause_worker", "worker_uuid")
+RESUME_WORKER = _command("resume_worker", "worker_uuid")
+TERMINATE_WORKER = _command("terminate_worker", "worker_uuid")
 REGISTER_PROCESSOR = _scalar("register_processor", UUID, {"name": "text", "lease": "interval"})
 PROCESSOR_HEARTBEAT = _scalar(
     "processor_heartbeat", dt.datetime, {"processor_uuid": "uuid", "lease": "interval"}, repeatable=True
@@ -253,7 +274,7 @@ RECORD_BREAKER_RESULT = _scalar(
     str,
     {"tool": "text", "success": "boolean", "error": "jsonb", "permit_uuid": "uuid", **_REQUEST},
 )
-RESET_BREAKER = _scalar("reset_breaker", str, {"tool": "text", **_BY_HAND})
+RESET_BREAKER = _command("reset_breaker", "tool", "text")
 
 # ------------------------------------------------------------------------------------------------------------ read
 

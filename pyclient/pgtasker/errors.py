@@ -201,6 +201,15 @@ def error_from_code(
     return BY_SQLSTATE.get(code, PgtaskerError)(message, sqlstate=code, detail=detail, hint=hint)
 
 
+def error_from_refusal(
+    code: str, message: str, detail: Mapping[str, Any] | None = None, hint: str | None = None
+) -> PgtaskerError | psycopg.Error:
+    """Return the error that a refused command raises when it is not attempted but called: ours, or psycopg's."""
+    if code.startswith("TK"):
+        return error_from_code(code, message, detail, hint)
+    return psycopg.errors.lookup(code)(message)
+
+
 def error_from_psycopg(error: psycopg.Error) -> PgtaskerError | None:
     """Return the pgtasker error that a psycopg error stands for, or None when it is not one of ours."""
     sqlstate = error.sqlstate

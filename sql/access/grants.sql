@@ -103,8 +103,8 @@ grant execute on function
   to tasker_operator;
 -- runs with the caller's rights; a refusal that somebody makes up carries that somebody's login
 grant execute on function
-    tasker.attempt_command(text, text, text, text, text), tasker.record_refusal(text, uuid, text, text, jsonb)
-  to tasker_client, tasker_worker, tasker_operator;
+    tasker.attempt_command(text, text, text, text, text, jsonb), tasker.record_refusal(text, uuid, text, text, jsonb)
+  to tasker_client, tasker_worker, tasker_operator, tasker_auditor, tasker_monitor;
 grant select on tasker.login_bindings, tasker.login_binding_changes, tasker.access_rights, tasker.access_members, tasker.access_warnings
   to tasker_auditor, tasker_operator;
 grant execute on function tasker.object_digests() to tasker_auditor, tasker_operator;

@@ -10,7 +10,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
   insert into tasker.rejected_transitions (entity_kind, entity_uuid, task_uuid, namespace, code, message, detail)
-  select case when p_command like '%task' then 'task' when p_command like '%worker' then 'worker' when p_command like '%step' then 'step' else 'command' end,
+  select case when p_command like '%task' or p_command like '%validation' then 'task' when p_command like '%worker' then 'worker' when p_command like '%step' then 'step' else 'command' end,
          p_entity_uuid, coalesce(s.task_uuid, t.task_uuid), coalesce(s.namespace, t.namespace), left(p_code, 5), left(p_message, 2000),
          coalesce(p_detail, '{}') || jsonb_build_object('command', p_command)
     from (values (1)) as one

@@ -87,8 +87,9 @@ CALLS = {
     | METRICS
     | VERIFYING
     | _WORKERS
+    | ATTEMPTING
     | {"attached_state", "check_consistency"},
-    "tasker_monitor": RULES | METRICS | _WORKERS,
+    "tasker_monitor": RULES | METRICS | _WORKERS | ATTEMPTING,
 }
 
 _CATALOGUE = {

@@ -12,6 +12,7 @@ import pytest
 from tests.audit.evidence import LOGS, live, verify
 from tests.kernel.engine import Engine, Row, chain, refused
 
+NOWHERE = "01890000-0000-7000-8000-000000000000"
 TRANSITIONS = [log for log in LOGS if log not in ("rejection", "event", "binding")]
 
 
@@ -143,6 +144,71 @@ def test_an_attempt_that_is_not_refused_is_the_command(engine: Engine) -> None:
     assert (answer["state"], answer["code"]) == ("cancelled", None)
     assert engine.state(task) == "cancelled"
     assert engine.rows("select * from tasker.rejected_transitions") == []
+
+
+def test_a_role_attempts_what_it_may_do_and_no_more(engine: Engine, login: Callable[..., str]) -> None:
+    task, worker = engine.task(chain("only")), engine.worker()
+    with psycopg.connect(login("tasker_client"), autocommit=True) as conn:
+        client = Engine(conn)
+        denied = client.row("select * from tasker.attempt_command('pause_worker', %s, 'why', 'ada')", str(worker))
+        answer = client.row("select * from tasker.attempt_command('cancel_task', %s, 'why', 'ada')", str(task))
+    assert (denied["code"], answer["code"], answer["state"]) == ("42501", None, "cancelled")
+
+
+@pytest.mark.parametrize("role", ["tasker_auditor", "tasker_monitor"])
+def test_who_may_only_read_leaves_a_row_when_it_tries_more(
+    engine: Engine, login: Callable[..., str], role: str
+) -> None:
+    task = engine.task(chain("only"))
+    with psycopg.connect(login(role), autocommit=True) as conn:
+        answer = Engine(conn).row("select * from tasker.attempt_command('cancel_task', %s, 'why', 'ada')", str(task))
+    assert answer["code"] == "42501"
+    assert engine.values("select code from tasker.rejected_transitions") == ["42501"]
+
+
+def test_holds_and_bindings_are_attempted_as_well(engine: Engine, login: Callable[..., str]) -> None:
+    task = engine.task(chain("only"))
+    attempt = "select * from tasker.attempt_command(%s, %s, 'why', 'ada', p_arguments => %s)"
+    assert engine.row(attempt, "hold_task", str(task), "{}")["state"] == "held"
+    assert engine.row(attempt, "release_task", str(task), "{}")["state"] == "released"
+    assert engine.row(attempt, "release_task", str(task), "{}")["state"] == "not held"
+    assert engine.row(attempt, "bind_login", "public", '{"namespaces": ["shop"]}')["state"] == "bound"
+    assert engine.one("select namespaces from tasker.login_bindings") == ["shop"]
+    assert engine.row(attempt, "unbind_login", "public", "{}")["state"] == "unbound"
+    with psycopg.connect(login("tasker_operator"), autocommit=True) as conn:
+        assert Engine(conn).row(attempt, "bind_login", "public", '{"namespaces": null}')["code"] == "42501"
+    assert engine.row(attempt, "hold_task", str(uuid4()), "{}")["code"] == "TK404"
+    kept = engine.rows(
+        "select code, entity_kind, detail ->> 'target' as target from tasker.rejected_transitions order by created_at"
+    )
+    assert [(row["code"], row["entity_kind"]) for row in kept] == [("42501", "command"), ("TK404", "task")]
+    assert kept[0]["target"] == "public"
+
+
+@pytest.mark.parametrize(
+    ("command", "target", "arguments"),
+    [
+        ("cancel_task", None, "{}"), ("cancel_task", "the blue one", "{}"), ("cancel_task", NOWHERE, '{"force": true}'),
+        ("cancel_task", NOWHERE, "[]"), ("cancel_task", NOWHERE, None), ("bind_login", "public", "{}"),
+        ("bind_login", "public", '{"namespaces": "shop"}'), ("bind_login", "public", '{"namespaces": [["shop"]]}'),
+    ],
+)  # fmt: skip
+def test_an_attempt_that_makes_no_sense_is_refused_and_leaves_a_row(
+    engine: Engine, command: str, target: str | None, arguments: str | None
+) -> None:
+    answer = engine.row(
+        "select * from tasker.attempt_command(%s, %s, 'why', 'ada', null, %s)", command, target, arguments
+    )
+    assert answer["code"] == "TK400" and answer["hint"]
+    assert engine.one("select detail ->> 'target' from tasker.rejected_transitions") == target
+    assert engine.rows("select * from tasker.login_bindings") == []
+
+
+def test_a_step_is_resolved_with_a_result(engine: Engine) -> None:
+    step = engine.parked_step("error")
+    answer = engine.row("select * from tasker.attempt_command('resolve_step', %s, 'why', 'ada', null, %s)", str(step), '{"result": {"ok": 1}}')  # fmt: skip
+    assert answer["code"] is None
+    assert engine.one("select result from tasker.step_overview where workflow_step_uuid = %s", step) == {"ok": 1}
 
 
 @pytest.mark.parametrize("command", [None, "drop_everything", "create_task"])

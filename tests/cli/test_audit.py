@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 
 from tests.audit.evidence import triggers_off, work
 from tests.cli.conftest import Cli
@@ -103,3 +105,82 @@ def test_reports_in_three_formats(cli: Cli, database: str) -> None:
     assert "--of" in cli("audit", "report", "worker", *period, expect=2).stderr
     assert "not a uuid" in cli("audit", "report", "worker", "--of", "x", *period, expect=2).stderr
     cli("audit", "report", "--from", "yesterday noon-ish", "--to", "2100-01-01", expect=1)
+
+
+NOWHERE = "01890000-0000-7000-8000-000000000000"
+
+
+def test_every_refused_command_leaves_a_row(cli: Cli, database: str) -> None:
+    verbs = [
+        *(("task", verb) for verb in ("cancel", "resolve", "give-up", "reset", "resume", "pass-validation", "fail-validation")),
+        *(("step", verb) for verb in ("retry", "resolve", "cancel", "skip", "reset")),
+        *(("worker", verb) for verb in ("start", "pause", "resume", "terminate")),
+        ("breaker", "reset"), ("audit", "hold"), ("audit", "release"), ("login", "unbind"),
+    ]  # fmt: skip
+    for verb in verbs:
+        error = cli("--json", *verb, NOWHERE, "--reason", "test", "--by", "ada", expect=1).error
+        assert error["code"] == "TK404", verb
+        assert error["hint"] and error["detail"], verb
+    with psycopg.connect(database, autocommit=True) as conn:
+        kept = Engine(conn).rows(
+            "select code, detail, application_name from tasker.rejected_transitions order by created_at"
+        )
+    assert {row["code"] for row in kept} == {"TK404"}
+    assert [row["detail"]["command"].partition("_")[0] for row in kept] == [verb.partition("-")[0] for _, verb in verbs]
+    assert all(row["detail"]["target"] == NOWHERE and row["detail"]["requested_by"] == "ada" for row in kept)
+    assert {row["application_name"] for row in kept} == {"pgtasker-cli"}
+
+
+def test_a_login_is_bound_shown_and_unbound(cli: Cli, database: str, login: Callable[..., str]) -> None:
+    name = str(conninfo_to_dict(login("tasker_client"))["user"])
+    assert "no login is bound" in cli("login", "list").stderr
+    assert "to what?" in cli("login", "bind", name, "--reason", "tenant", expect=2).stderr
+    assert "to what?" in cli("login", "bind", name, "--nothing", "--everything", "--reason", "tenant", expect=2).stderr
+    bind = ("login", "bind", name, "--namespace", "shop", "--namespace", "stock", "--reason", "tenant", "--by", "ada")
+    assert cli("--json", *bind).json == {"login": name, "state": "bound"}
+    assert cli("login", "bind", "public", "--nothing", "--reason", "nobody else").stdout.strip() == "bound"
+    bound = {row["login"]: row for row in cli("--json", "login", "list").json}
+    assert (bound[name]["namespaces"], bound[name]["reason"], bound[name]["requested_by"]) == (
+        ["shop", "stock"],
+        "tenant",
+        "ada",
+    )
+    assert bound["public"]["namespaces"] == []
+    assert name in cli("login", "list").stdout
+    shown = cli("--json", "grants", "--print").json
+    assert [(row["login"], row["namespaces"]) for row in shown["bindings"]] == [
+        (name, ["shop", "stock"]),
+        ("public", []),
+    ]
+    (member,) = shown["members"]
+    assert (member["login"], member["binding"], member["namespaces"]) == (name, "own", ["shop", "stock"])
+    assert "shop" in cli("grants", "--print").stdout
+    cli("login", "bind", name, "--everything", "--reason", "trusted")
+    assert {row["login"]: row["namespaces"] for row in cli("--json", "login", "list").json} == {
+        name: None,
+        "public": [],
+    }
+    for bound_login in (name, "public"):
+        assert cli("login", "unbind", bound_login, "--reason", "moved out").stdout.strip() == "unbound"
+    assert cli("--json", "login", "list").json == []
+    assert (
+        cli("--json", "login", "bind", "nobody-of-ours", "--nothing", "--reason", "x", expect=1).error["code"]
+        == "TK404"
+    )
+    assert (
+        cli("--json", "login", "bind", "public", "--namespace", " ", "--reason", "x", expect=1).error["code"] == "TK400"
+    )
+    with psycopg.connect(database, autocommit=True) as conn:
+        assert Engine(conn).values("select code from tasker.rejected_transitions order by created_at") == [
+            "TK404",
+            "TK400",
+        ]
+
+
+def test_an_operator_binds_nobody_and_the_attempt_is_kept(cli: Cli, database: str, login: Callable[..., str]) -> None:
+    error = cli(
+        *("--json", "--dsn", login("tasker_operator"), "login", "bind", "public", "--everything", "--reason", "me too"), expect=1
+    ).error  # fmt: skip
+    assert (error["code"], error["message"]) == ("42501", "permission denied for function bind_login")
+    with psycopg.connect(database, autocommit=True) as conn:
+        assert Engine(conn).values("select code from tasker.rejected_transitions") == ["42501"]

@@ -16,12 +16,14 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 from ruamel.yaml import YAML
 
-from pgtasker import Client
+from pgtasker import Client, NotFound, NotOwner
 from tests.docs.documents import ROOT
 
 COMPOSE = ROOT / "docker-compose.yml"
 CONTAINERFILE = ROOT / "deploy" / "Containerfile"
-LOGINS = {f"pgtasker_{name}": f"tasker_{name}" for name in ("worker", "client", "operator")}
+LOGINS = {f"pgtasker_{name}": f"tasker_{name}" for name in ("worker", "client", "operator")} | {
+    "pgtasker_tenant": "tasker_client"
+}
 
 
 @pytest.fixture(scope="module")
@@ -134,3 +136,17 @@ def test_the_logins_can_do_their_work_and_no_more(logins: dict[str, str], servic
         assert operator.check_consistency() == []
         with pytest.raises(psycopg.errors.InsufficientPrivilege), psycopg.connect(logins["pgtasker_operator"]) as conn:
             conn.execute("delete from tasker.tasks")
+    with Client(logins["pgtasker_tenant"]) as tenant, Client(logins["pgtasker_client"]) as client:
+        foreign = client.create_task_from_graph({"name": "one", "steps": []}, namespace="theirs")
+        assert tenant.task(task_uuid).state == "complete"
+        assert [task.task_uuid for task in tenant.tasks()] == [task_uuid]
+        with pytest.raises(NotFound):
+            tenant.task(foreign)
+        with pytest.raises(NotOwner):
+            tenant.create_task_from_graph({"name": "one", "steps": []}, namespace="theirs")
+
+
+def test_the_tenant_is_bound_once(logins: dict[str, str], database: str) -> None:
+    with psycopg.connect(database) as conn:
+        changes = conn.execute("select login, namespaces, requested_by from tasker.login_binding_changes").fetchall()
+    assert changes == [("pgtasker_tenant", ["demo"], "deploy/logins.sql")]

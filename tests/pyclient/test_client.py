@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import threading
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 import psycopg
@@ -490,3 +491,80 @@ def test_recovery_says_what_it_would_do_and_does_it(api: Any, conn: psycopg.Conn
     assert [row.done for row in api.recover(False, task_uuid, "the queue was lost", "anna")] == [True]
     assert api.recover() == []
     assert len(api.claim_steps(api.register_worker("w"))) == 1
+
+
+# ------------------------------------------------------------------------------------------------ refused by hand
+
+NOBODY = "01890000-0000-7000-8000-000000000000"
+BY_HAND: dict[str, tuple[Any, ...]] = {
+    **{
+        command: (NOBODY,)
+        for command in (
+            "cancel_task", "give_up_task", "resolve_task", "reset_task", "resume_task", "pass_validation", "fail_validation", "cancel_step", "skip_step", "retry_step",
+            "reset_step", "resolve_step", "start_worker", "pause_worker", "resume_worker", "terminate_worker",
+        )
+    },
+    "reset_breaker": ("no such tool",),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("command", BY_HAND)
+def test_a_refused_command_raises_what_it_always_did_and_leaves_a_row(
+    api: Any, conn: psycopg.Connection[Any], command: str
+) -> None:
+    (target,) = BY_HAND[command]
+    with pytest.raises(psycopg.Error) as bare:
+        parameter = {"reset_breaker": "tool"}.get(
+            command, f"{command.rpartition('_')[2].replace('validation', 'task')}_uuid"
+        )
+        conn.execute(
+            f"select tasker.{command}(p_{parameter} => %s, p_reason => 'r', p_requested_by => 'anna')", [target]
+        )
+    expected = error_from_psycopg(bare.value)
+    conn.rollback()
+    with pytest.raises(PgtaskerError) as raised:
+        getattr(api, command)(target, "r", "anna")
+    found = raised.value
+    assert type(found) is type(expected)
+    assert (found.message, found.sqlstate, found.detail, found.hint) == (
+        expected.message, expected.sqlstate, expected.detail, expected.hint,
+    )  # fmt: skip
+    kept = conn.execute("select code, message, detail from tasker.rejected_transitions").fetchall()
+    assert [(code, message) for code, message, _ in kept] == [(found.sqlstate, found.message)]
+    told = {"command": command, "target": target, "reason": "r", "requested_by": "anna"}
+    assert told.items() <= kept[0][2].items()
+
+
+def test_every_command_by_hand_is_attempted(api: Any, conn: psycopg.Connection[Any]) -> None:
+    with pytest.raises(InvalidDefinition) as raised:
+        api.attempt_command("dance", NOBODY, "r", "anna")
+    assert set(raised.value.detail["commands"]) == {*BY_HAND, "hold_task", "release_task", "bind_login", "unbind_login"}
+
+
+def test_a_missing_right_stays_what_it_was_and_leaves_a_row(
+    login: Callable[..., str], conn: psycopg.Connection[Any]
+) -> None:
+    missing = pytest.raises(psycopg.errors.InsufficientPrivilege, match="reset_task")
+    with Client(login("tasker_client")) as client, missing as raised:
+        client.reset_task(NOBODY, "r", "anna")
+    assert raised.value.sqlstate == "42501"
+    assert conn.execute("select code from tasker.rejected_transitions").fetchall() == [("42501",)]
+
+
+def test_in_a_transaction_of_the_caller_a_refusal_aborts_and_an_attempt_does_not(client: Client, database: str) -> None:
+    def refusals() -> int:
+        with psycopg.connect(database) as other:
+            return len(other.execute("select from tasker.rejected_transitions").fetchall())
+
+    with psycopg.connect(database) as own:
+        with pytest.raises(NotFound):
+            client.cancel_task(NOBODY, "r", "anna", conn=own)
+        assert own.info.transaction_status == psycopg.pq.TransactionStatus.INERROR
+        own.rollback()
+        assert refusals() == 0
+        with pytest.raises(NotFound):
+            client.attempt_command("cancel_task", NOBODY, "r", "anna", conn=own)
+        task = client.create_task_from_graph(graph("a"), conn=own)
+        own.commit()
+    assert refusals() == 1
+    assert client.task(task).task_uuid == task

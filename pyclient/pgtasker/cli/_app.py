@@ -52,6 +52,7 @@ for _name, _target, _help in (
     ),
     ("recover", "pgtasker.cli.operate:recover", "Find work that nothing would move any more, and mend it."),
     ("grants", "pgtasker.cli.grants:grants", "Who may do what, and what about it is not as it should be."),
+    ("login", "pgtasker.cli.login:app", "Bind logins to namespaces."),
     ("idempotency", "pgtasker.cli.idempotency:app", "Stored answers to request ids."),
     ("tick", "pgtasker.cli.operate:tick", "Fire the timers that are due."),
     ("orchestrate", "pgtasker.cli.operate:orchestrate", "Drain reported results and move ready tasks."),

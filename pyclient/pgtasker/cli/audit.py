@@ -165,11 +165,7 @@ def purge(policy: Policy, /, *, limit: Batch = 100, by: RequestedBy = None) -> i
 @app.command
 def hold(task: TaskUuid, /, *, reason: Reason, by: RequestedBy = None) -> int:
     """Legal hold: the task and its family are neither archived nor purged."""
-    with database() as db:
-        db.row(
-            "select tasker.hold_task(%s, %s, %s)",
-            (parse_uuid(task, "a task is named by its uuid"), reason, requested_by(by)),
-        )
+    _attempt("hold_task", task, reason, by)
     output.talk(f"task {task} is held")
     return OK
 
@@ -177,13 +173,15 @@ def hold(task: TaskUuid, /, *, reason: Reason, by: RequestedBy = None) -> int:
 @app.command
 def release(task: TaskUuid, /, *, reason: Reason, by: RequestedBy = None) -> int:
     """End a legal hold."""
-    with database() as db:
-        released = db.value(
-            "select tasker.release_task(%s, %s, %s)",
-            (parse_uuid(task, "a task is named by its uuid"), reason, requested_by(by)),
-        )
+    released = _attempt("release_task", task, reason, by) == "released"
     output.talk(f"task {task} is released" if released else f"task {task} was not held")
     return OK
+
+
+def _attempt(command: str, task: str, reason: str, by: str | None) -> str:
+    task_uuid = parse_uuid(task, "a task is named by its uuid")
+    with database() as db:
+        return db.client.attempt_command(command, task_uuid, reason, requested_by(by))
 
 
 def _retain(query: LiteralString, policy: str, by: str | None, limit: int, done: str) -> int:

@@ -37,15 +37,22 @@ def grants(
             " namespaces from tasker.access_members where %s::text is null or role = %s order by role, login",
             (role, role),
         )
+        bindings = db.rows("select login, namespaces, bound_at from tasker.login_bindings order by login")
         findings = db.rows("select finding, subject, detail from tasker.access_warnings order by 1, 2, 3")
     if settings.json:
-        output.emit_json({"rights": rights, "members": members, "findings": findings} if print_ else findings)
+        output.emit_json(
+            {"rights": rights, "members": members, "bindings": bindings, "findings": findings} if print_ else findings
+        )
     else:
         if print_:
             _print_rights(rights)
             output.heading("members")
             output.emit_rows(
                 members, ("role", "login", "can_login", "through", "binding", "namespaces"), empty="nobody is a member"
+            )
+            output.heading("bindings")
+            output.emit_rows(
+                bindings, ("login", "namespaces", "bound_at"), empty="no login is bound: each sees all namespaces"
             )
             output.heading("findings")
         output.emit_rows(findings, ("finding", "subject", "detail"), empty="nothing found")
