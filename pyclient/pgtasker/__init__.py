@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from pgtasker._rows import Finding as Finding
     from pgtasker._rows import Reason as Reason
     from pgtasker._rows import Recovery as Recovery
+    from pgtasker._rows import Schedule as Schedule
+    from pgtasker._rows import ScheduledTask as ScheduledTask
     from pgtasker._rows import StepOutcome as StepOutcome
     from pgtasker._rows import StepOverview as StepOverview
     from pgtasker._rows import TaskOverview as TaskOverview
@@ -82,6 +84,8 @@ _EXPORTS: dict[str, str] = {
     "Finding": "_rows",
     "Reason": "_rows",
     "Recovery": "_rows",
+    "Schedule": "_rows",
+    "ScheduledTask": "_rows",
     "StepOutcome": "_rows",
     "StepOverview": "_rows",
     "TaskOverview": "_rows",

@@ -39,6 +39,8 @@ from ._rows import (
     Explanation,
     Finding,
     Recovery,
+    Schedule,
+    ScheduledTask,
     StepOutcome,
     StepOverview,
     TaskOverview,
@@ -1066,6 +1068,212 @@ class AsyncClient:
         return await self._one(
             sql.PROCESSOR_HEARTBEAT,
             {"processor_uuid": as_uuid(processor_uuid, "processor_uuid"), "lease": as_seconds(lease, "lease")},
+            conn,
+        )
+
+    # ---------------------------------------------------------------------------------------------------- schedules
+
+    async def schedule_tasks(
+        self,
+        schedule: str,
+        cron: str,
+        template: str,
+        context: Any = None,
+        *,
+        namespace: str = "default",
+        time_zone: str = "UTC",
+        version: str | None = None,
+        vocabulary: str | None = None,
+        tags: Mapping[str, Any] | None = None,
+        priority: int = 0,
+        catch_up: Literal["latest", "all", "none"] = "latest",
+        overlap: Literal["allow", "skip"] = "allow",
+        requested_by: str | None = None,
+        request_id: str | None = None,
+        conn: AsyncCallersConnection | None = None,
+    ) -> dt.datetime | None:
+        """Create a task from a template whenever a cron expression says so; called again it changes the schedule.
+
+        Args:
+            schedule: name, unique in its namespace.
+            cron: minute, hour, day of the month, month, day of the week; or ``@hourly``, ``@daily``, ...
+            template: a registered template of the namespace.
+            context: JSON-able object that every task gets; ``scheduled_for`` is added to it.
+            namespace: where the tasks are created.
+            time_zone: whose clock is meant, such as ``Europe/Berlin``.
+            version: of the template; None takes the newest when the time comes.
+            vocabulary: under whose names the tasks run; None takes that of the template.
+            tags: of the tasks; ``schedule`` is added to them.
+            priority: of the tasks.
+            catch_up: of times that passed while nobody ticked: a task for the newest, for all, or for none.
+            overlap: ``skip`` creates none while the task before is not finished.
+            requested_by: who asks; kept with the schedule and its tasks.
+            request_id: makes the call safe to repeat.
+            conn: the caller's transaction.
+
+        Returns:
+            The next time; None while the schedule is paused.
+
+        Raises:
+            InvalidDefinition: no cron expression, no such time zone, or a time that never comes.
+            NotFound: no such template.
+        """
+        return await self._one(
+            sql.SCHEDULE_TASKS,
+            {
+                "schedule": schedule,
+                "cron": cron,
+                "template": template,
+                "context": dumps({} if context is None else context, "context"),
+                "namespace": namespace,
+                "time_zone": time_zone,
+                "version": version,
+                "vocabulary": vocabulary,
+                "tags": dumps({} if tags is None else dict(tags), "tags"),
+                "priority": priority,
+                "catch_up": catch_up,
+                "overlap": overlap,
+                "requested_by": requested_by,
+                "request_id": request_id,
+            },
+            conn,
+        )
+
+    async def pause_schedule(
+        self,
+        schedule: str,
+        reason: str,
+        requested_by: str,
+        *,
+        namespace: str = "default",
+        request_id: str | None = None,
+        conn: AsyncCallersConnection | None = None,
+    ) -> None:
+        """Let the times of a schedule pass until it is resumed; tasks that were created go on."""
+        await self._one(
+            sql.PAUSE_SCHEDULE,
+            {
+                "schedule": schedule,
+                "reason": reason,
+                "requested_by": requested_by,
+                "namespace": namespace,
+                "request_id": request_id,
+            },
+            conn,
+        )
+
+    async def resume_schedule(
+        self,
+        schedule: str,
+        reason: str,
+        requested_by: str,
+        *,
+        namespace: str = "default",
+        request_id: str | None = None,
+        conn: AsyncCallersConnection | None = None,
+    ) -> dt.datetime:
+        """Let a paused schedule go on; returns its next time. What passed meanwhile: ``backfill_schedule``."""
+        return await self._one(
+            sql.RESUME_SCHEDULE,
+            {
+                "schedule": schedule,
+                "reason": reason,
+                "requested_by": requested_by,
+                "namespace": namespace,
+                "request_id": request_id,
+            },
+            conn,
+        )
+
+    async def remove_schedule(
+        self,
+        schedule: str,
+        reason: str,
+        requested_by: str,
+        *,
+        namespace: str = "default",
+        request_id: str | None = None,
+        conn: AsyncCallersConnection | None = None,
+    ) -> None:
+        """Remove a schedule; tasks that were created go on."""
+        await self._one(
+            sql.REMOVE_SCHEDULE,
+            {
+                "schedule": schedule,
+                "reason": reason,
+                "requested_by": requested_by,
+                "namespace": namespace,
+                "request_id": request_id,
+            },
+            conn,
+        )
+
+    async def backfill_schedule(
+        self,
+        schedule: str,
+        since: dt.datetime,
+        until: dt.datetime,
+        reason: str,
+        requested_by: str,
+        *,
+        namespace: str = "default",
+        dry_run: bool = True,
+        conn: AsyncCallersConnection | None = None,
+    ) -> list[ScheduledTask]:
+        """Return the tasks of a schedule for times that passed, both ends included; create those that are missing.
+
+        Args:
+            schedule: its name.
+            since: the first moment; at most 10,000 times lie between it and the last.
+            until: the last moment, not in the future.
+            reason: why, kept as an event.
+            requested_by: who asks.
+            namespace: of the schedule.
+            dry_run: only say what is missing.
+            conn: the caller's transaction.
+
+        Raises:
+            NotFound: no such schedule.
+            InvalidDefinition: no such period, or too many times in it.
+        """
+        return await self._rows(
+            sql.BACKFILL_SCHEDULE,
+            {
+                "schedule": schedule,
+                "since": since,
+                "until": until,
+                "reason": reason,
+                "requested_by": requested_by,
+                "namespace": namespace,
+                "dry_run": dry_run,
+            },
+            conn,
+        )
+
+    async def schedules(
+        self, namespace: str | None = None, *, conn: AsyncCallersConnection | None = None
+    ) -> list[Schedule]:
+        """Return the schedules, of one namespace if given, by name."""
+        return await self._rows(sql.SCHEDULES, {"namespace": namespace}, conn)
+
+    async def cron_times(
+        self,
+        cron: str,
+        time_zone: str = "UTC",
+        after: dt.datetime | None = None,
+        until: dt.datetime | None = None,
+        limit: int = 10,
+        *,
+        conn: AsyncCallersConnection | None = None,
+    ) -> list[dt.datetime]:
+        """Return the next times of a cron expression after ``after`` (None: now), at most ``limit``.
+
+        Raises:
+            InvalidDefinition: no cron expression, or no such time zone.
+        """
+        return await self._rows(
+            sql.CRON_TIMES,
+            {"cron": cron, "time_zone": time_zone, "after": after, "until": until, "limit": limit},
             conn,
         )
 

@@ -235,6 +235,39 @@ class Recovery:
 
 
 @dataclass(frozen=True, slots=True)
+class Schedule:
+    """A row of ``tasker.schedules``: what creates tasks by the clock, and when it does so next (None: it is paused)."""
+
+    namespace: str
+    schedule: str
+    cron: str
+    time_zone: str
+    template: str
+    version: str | None
+    vocabulary: str | None
+    context: Any
+    tags: Any
+    priority: int
+    catch_up: str
+    overlap: str
+    requested_by: str | None
+    paused_at: dt.datetime | None
+    next_due_at: dt.datetime | None
+    last_due_at: dt.datetime | None
+    last_task_uuid: UUID | None
+    last_refusal: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledTask:
+    """One time of a schedule and its task; ``is_new`` where ``backfill_schedule`` created it, or would (then None)."""
+
+    due_at: dt.datetime
+    task_uuid: UUID | None
+    is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
 class BreakerPermit:
     """The answer of ``breaker_permit``: where it is not ``allowed``, ``retry_at`` says when to ask again."""
 

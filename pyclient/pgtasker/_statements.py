@@ -349,6 +349,61 @@ RECOVER = _set(
 )
 PURGE_EXPIRED = _scalar("purge_expired", int, {"limit": "int"}, repeatable=True)
 
+# ------------------------------------------------------------------------------------------------------- schedules
+
+SCHEDULE_TASKS: Statement[dt.datetime | None] = _scalar(
+    "schedule_tasks",
+    dt.datetime,
+    {
+        "schedule": "text",
+        "cron": "text",
+        "template": "text",
+        "context": "jsonb",
+        "namespace": "text",
+        "time_zone": "text",
+        "version": "text",
+        "vocabulary": "text",
+        "tags": "jsonb",
+        "priority": "int",
+        "catch_up": "text",
+        "overlap": "text",
+        "requested_by": "text",
+        **_REQUEST,
+    },
+    repeatable=True,
+)
+_SCHEDULE_BY_HAND = {"schedule": "text", "reason": "text", "requested_by": "text", "namespace": "text", **_REQUEST}
+PAUSE_SCHEDULE: Statement[str] = _scalar("pause_schedule", str, _SCHEDULE_BY_HAND)
+RESUME_SCHEDULE = _scalar("resume_schedule", dt.datetime, _SCHEDULE_BY_HAND)
+REMOVE_SCHEDULE: Statement[str] = _scalar("remove_schedule", str, _SCHEDULE_BY_HAND)
+BACKFILL_SCHEDULE = _set(
+    "backfill_schedule",
+    rows.ScheduledTask,
+    _columns(rows.ScheduledTask),
+    {
+        "schedule": "text",
+        "since": "timestamptz",
+        "until": "timestamptz",
+        "reason": "text",
+        "requested_by": "text",
+        "namespace": "text",
+        "dry_run": "boolean",
+    },
+    repeatable=True,
+)
+CRON_TIMES = _scalar(
+    "cron_times",
+    dt.datetime,
+    {"cron": "text", "time_zone": "text", "after": "timestamptz", "until": "timestamptz", "limit": "int"},
+    repeatable=True,
+)
+SCHEDULES = Statement(
+    f"SELECT {_columns(rows.Schedule)} FROM tasker.schedules"
+    " WHERE namespace = coalesce(%(namespace)s, namespace) ORDER BY namespace, schedule".encode(),
+    args_row(rows.Schedule),
+    True,
+)
+
 # ---------------------------------------------------------------------------------------------------------- worker
 
 

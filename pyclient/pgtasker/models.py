@@ -46,6 +46,7 @@ __all__ = [
     "LifecycleTransition",
     "NamedTask",
     "ReadOnlyModelError",
+    "Schedule",
     "StepCheckpoint",
     "StepOverview",
     "Task",
@@ -399,6 +400,32 @@ class JobWorker(Base):
     worker_uuid: Mapped[UUID] = mapped_column(ForeignKey("workers.worker_uuid"), primary_key=True)
     allocated_at: Mapped[dt.datetime]
     released_at: Mapped[dt.datetime | None]
+
+
+class Schedule(Base):
+    """What creates tasks by the clock: a cron expression in a time zone, and what ``create_task`` is asked for."""
+
+    __tablename__ = "schedules"
+
+    namespace: Mapped[str] = mapped_column(ForeignKey("task_namespaces.namespace"), primary_key=True)
+    schedule: Mapped[str] = mapped_column(primary_key=True)
+    cron: Mapped[str]
+    time_zone: Mapped[str]
+    template: Mapped[str]
+    version: Mapped[str | None]
+    vocabulary: Mapped[str | None]
+    context: Mapped[Any] = mapped_column(JSONB)
+    tags: Mapped[Any] = mapped_column(JSONB)
+    priority: Mapped[int]
+    catch_up: Mapped[str]
+    overlap: Mapped[str]
+    requested_by: Mapped[str | None]
+    created_at: Mapped[dt.datetime]
+    paused_at: Mapped[dt.datetime | None]
+    next_due_at: Mapped[dt.datetime | None]
+    last_due_at: Mapped[dt.datetime | None]
+    last_task_uuid: Mapped[UUID | None]
+    last_refusal: Mapped[str | None]
 
 
 class CircuitBreaker(Base):

@@ -37,8 +37,11 @@ grant execute on function
     tasker.register_template(jsonb, text), tasker.ensure_namespace(text, text), tasker.create_tasks(jsonb),
     tasker.create_task(text, jsonb, text, text, text, uuid, int, uuid, jsonb, text, boolean, text, text),
     tasker.create_task_from_graph(jsonb, jsonb, text, text, uuid, int, uuid, jsonb, text, boolean, text),
-    tasker.cancel_task(uuid, text, text, text)
+    tasker.cancel_task(uuid, text, text, text),
+    tasker.schedule_tasks(text, text, text, jsonb, text, text, text, text, jsonb, int, text, text, text, text),
+    tasker.cron_times(text, text, timestamptz, timestamptz, int)
   to tasker_client, tasker_operator;
+grant select on tasker.schedules to tasker_client, tasker_operator;
 
 -- workers claim, report and drive; the views let them find claims whose answer was lost with a connection
 grant select on tasker.task_overview, tasker.step_overview to tasker_worker;
@@ -65,6 +68,8 @@ grant execute on function
     tasker.reset_step(uuid, text, text, text), tasker.resolve_step(uuid, text, text, jsonb, text), tasker.transition_step(uuid, text, jsonb, text),
     tasker.start_worker(uuid, text, text, text), tasker.pause_worker(uuid, text, text, text), tasker.resume_worker(uuid, text, text, text), tasker.terminate_worker(uuid, text, text, text),
     tasker.configure_breaker(text, int, interval, int, int, text, text), tasker.reset_breaker(text, text, text, text),
+    tasker.pause_schedule(text, text, text, text, text), tasker.resume_schedule(text, text, text, text, text),
+    tasker.remove_schedule(text, text, text, text, text), tasker.backfill_schedule(text, timestamptz, timestamptz, text, text, text, boolean),
     tasker.recover(boolean, uuid, text, text), tasker.purge_expired(int), tasker.define_vocabulary(jsonb), tasker.check_consistency(uuid), tasker.find_stuck(interval),
     tasker.set_namespace_notifications(text, text)
   to tasker_operator;

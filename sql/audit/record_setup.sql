@@ -47,6 +47,11 @@ create or replace trigger record_setup
 comment on trigger record_setup on tasker.tools is 'Who set up a tool?';
 
 create or replace trigger record_setup
+  after insert or update of cron, time_zone, template, version, vocabulary, context, tags, priority, catch_up, overlap on tasker.schedules
+  for each row execute function tasker.record_setup('schedule', 'namespace', 'schedule');
+comment on trigger record_setup on tasker.schedules is 'Who made a schedule or changed it?';
+
+create or replace trigger record_setup
   after insert or update on tasker.attached_lifecycles
   for each row execute function tasker.record_setup('attachment', 'table_name');
 comment on trigger record_setup on tasker.attached_lifecycles is 'Who gave a table a lifecycle, or took it away?';

@@ -28,10 +28,11 @@ begin
   v_counts.leases_expired := tasker.expire_claims(v_now, p_limit);
   perform tasker.cool_breakers(v_due);
   perform tasker.purge_expired(p_limit);
+  v_counts.timers_fired := v_counts.timers_fired + tasker.run_schedules(v_now, p_limit);
 
   v_counts.next_due_at := tasker.next_due_at();
   return v_counts;
 end
 $$;
 comment on function tasker.tick(int) is
-  'Fires what is due: backoffs, timeouts, leases, missed heartbeats, cooldowns, tasks left where they could go on, answers to forget. Any number of callers may run it at once; next_due_at tells when to come again. A bound login does this for its namespaces alone.';
+  'Fires what is due: backoffs, timeouts, leases, missed heartbeats, cooldowns, tasks left where they could go on, schedules, answers to forget. Any number of callers may run it at once; next_due_at tells when to come again. A bound login does this for its namespaces alone.';

@@ -197,6 +197,14 @@ ATTEMPTS: dict[str, list[Attempt]] = {
     "breaker_state": [answers("select tasker.breaker_state('rival-tool')", None)],
     "configure_breaker": [refused_to("select tasker.configure_breaker('rival-tool', 1)")],
     "record_breaker_result": [refused_to("select tasker.record_breaker_result('rival-tool', false)")],
+    "schedule_tasks": [refused_to("select tasker.schedule_tasks('nightly', '@daily', 'flow', p_namespace => 'rival')")],
+    "pause_schedule": [hidden(f"select tasker.pause_schedule('nightly', {_BY}, p_namespace => 'rival')")],
+    "resume_schedule": [hidden(f"select tasker.resume_schedule('nightly', {_BY}, p_namespace => 'rival')")],
+    "remove_schedule": [hidden(f"select tasker.remove_schedule('nightly', {_BY}, p_namespace => 'rival')")],
+    "backfill_schedule": [
+        hidden("select tasker.backfill_schedule('nightly', clock_timestamp() - interval '2 days', clock_timestamp(),"
+               f" {_BY}, p_namespace => 'rival')"),
+    ],
     "configure_tool": [refused_to("select tasker.configure_tool('rival-tool', '1 second')")],
     "reset_breaker": [refused_to(f"select tasker.reset_breaker('open-tool', {_BY})")],
     "define_vocabulary": [
@@ -214,6 +222,7 @@ ATTEMPTS: dict[str, list[Attempt]] = {
 NOT_TRIED = {
     "bound_namespaces": "says what the login itself is bound to",
     "clock": "the time",
+    "cron_times": "the time, by an expression",
     "current_cursor": "a place in the feed, without what stands there",
     "custom_guard_holds": "calls a function of the caller's as the caller",
     "keep_attached_key": "a trigger function: only refuses",
@@ -362,6 +371,9 @@ def build(root: Engine, acme_dsn: str, conn: psycopg.Connection[Any]) -> World:
         "select tasker.register_template(%s)",
         json.dumps({"name": "flow", "namespace": "rival", "description": MARK, "steps": [{"name": "a"}]}),
     )
+    root.one("select tasker.schedule_tasks('nightly', '@daily', 'flow', %s, 'rival')", json.dumps({"secret": MARK}))
+    # its time has come; a tick of somebody else is not to create its task
+    root.run("update tasker.schedules set next_due_at = date_trunc('day', next_due_at) - interval '1 day'")
     root.one("select tasker.configure_breaker('rival-tool')")
     root.one("select tasker.configure_tool('rival-tool', '1 hour')")
     root.one("select tasker.configure_breaker('open-tool', 1)")

@@ -27,6 +27,7 @@ VERIFYING = REPORTING | {"verify_audit", "audit_digest", "verify_digest", "objec
 ATTEMPTING = {"attempt_command", "record_refusal"}
 CREATING = {
     "register_template", "ensure_namespace", "create_task", "create_tasks", "create_task_from_graph", "cancel_task",
+    "schedule_tasks", "cron_times",
 }  # fmt: skip
 WORKING = {
     "register_worker", "worker_heartbeat", "shutdown_worker", "claim_steps", "complete_step", "complete_steps", "fail_step",
@@ -38,7 +39,7 @@ WORKING = {
 OPERATING = {
     "give_up_task", "resolve_task", "reset_task", "cancel_step", "skip_step", "retry_step", "reset_step", "resolve_step",
     "transition_step", "define_vocabulary", "check_consistency", "find_stuck", "set_namespace_notifications",
-    "start_worker", "pause_worker", "resume_worker", "terminate_worker", "configure_breaker", "reset_breaker", "resume_task", "pass_validation", "fail_validation",
+    "start_worker", "pause_worker", "resume_worker", "terminate_worker", "configure_breaker", "reset_breaker", "pause_schedule", "resume_schedule", "remove_schedule", "backfill_schedule", "resume_task", "pass_validation", "fail_validation",
     "configure_tool", "recover",
     "purge_expired",
 }  # fmt: skip
@@ -98,7 +99,7 @@ _CATALOGUE = {
 }  # fmt: skip
 _WORK = {
     "task_overview", "step_overview", "timeline", "task_namespaces", "named_tasks", "named_steps", "tasks", "workflow_steps",
-    "workflow_step_edges", "task_transitions", "workflow_step_transitions",
+    "workflow_step_edges", "task_transitions", "workflow_step_transitions", "schedules",
 }  # fmt: skip
 _DRIVE = {
     "workers", "worker_transitions", "circuit_breakers", "circuit_breaker_transitions", "processors", "step_claims",

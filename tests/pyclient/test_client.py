@@ -235,6 +235,28 @@ def test_commands_for_tasks(api: Any) -> None:
         api.resume_task(cancelled, "needed after all", "anna")
 
 
+def test_schedules(api: Any) -> None:
+    api.register_template({"name": "report", **{k: v for k, v in graph("a").items() if k != "name"}})
+    due = api.schedule_tasks("hourly", "0 * * * *", "report", {"n": 1}, tags={"team": "x"}, requested_by="anna")
+    assert due == api.cron_times("0 * * * *", limit=1)[0]
+    (schedule,) = api.schedules("default")
+    assert (schedule.schedule, schedule.next_due_at, schedule.context) == ("hourly", due, {"n": 1})
+    api.pause_schedule("hourly", "closed", "anna")
+    assert api.schedules()[0].next_due_at is None
+    assert api.resume_schedule("hourly", "open again", "anna") == due
+    period = (due - dt.timedelta(hours=2), due - dt.timedelta(hours=1))
+    missing = api.backfill_schedule("hourly", *period, "late", "anna")
+    assert [(row.due_at, row.task_uuid, row.is_new) for row in missing] == [(at, None, True) for at in period]
+    created = api.backfill_schedule("hourly", *period, "late", "anna", dry_run=False)
+    assert [api.task(row.task_uuid).name for row in created] == ["report"] * 2
+    api.remove_schedule("hourly", "not needed", "anna")
+    assert api.schedules() == []
+    with pytest.raises(NotFound):
+        api.pause_schedule("hourly", "closed", "anna")
+    with pytest.raises(InvalidDefinition):
+        api.cron_times("never")
+
+
 def test_commands_for_steps(api: Any) -> None:
     for command in ("retry_step", "reset_step"):
         task_uuid, step_uuid = blocked_task(api)

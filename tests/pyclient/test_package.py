@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "pyclient" / "pgtasker"
 
 # Methods that are no SQL function of the same name.
-OWN_METHODS = {"open", "close", "task", "tasks", "steps", "timeline", "wait", "events"}
+OWN_METHODS = {"open", "close", "task", "tasks", "steps", "timeline", "wait", "events", "schedules"}
 
 
 def methods(cls: type) -> dict[str, inspect.Signature]:
