@@ -12,7 +12,7 @@ import os
 import shutil
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,6 +70,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         chosen = getattr(item, "callspec", None)
         if chosen is not None and "bare_server" in chosen.params:
             item.add_marker(pytest.mark.xdist_group(chosen.params["bare_server"]))
+
+
+def leave_out_repetitions(
+    config: pytest.Config, items: list[pytest.Item], folder: Path, on_every_server: Collection[str] = ()
+) -> None:
+    """Leave out tests below a folder on all servers but the first, where a second one would show nothing new."""
+    first: str | None = None
+    left_out = []
+    for item in items:
+        server = getattr(item, "callspec", None) and item.callspec.params.get("bare_server")  # type: ignore[attr-defined]
+        if folder not in item.path.parents or server is None:
+            continue
+        first = first or server
+        if server != first and item.originalname not in on_every_server:  # type: ignore[attr-defined]
+            left_out.append(item)
+    if left_out:
+        items[:] = [item for item in items if item not in left_out]
+        config.hook.pytest_deselected(items=left_out)
 
 
 def _base_folder() -> Path:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from pgtasker._client_async import AsyncClient as AsyncClient
     from pgtasker._rows import AllowedEvent as AllowedEvent
     from pgtasker._rows import AuditRecord as AuditRecord
+    from pgtasker._rows import BreakerOverview as BreakerOverview
     from pgtasker._rows import BreakerPermit as BreakerPermit
     from pgtasker._rows import Change as Change
     from pgtasker._rows import ClaimedStep as ClaimedStep
@@ -23,8 +24,10 @@ if TYPE_CHECKING:
     from pgtasker._rows import StepOutcome as StepOutcome
     from pgtasker._rows import StepOverview as StepOverview
     from pgtasker._rows import TaskOverview as TaskOverview
+    from pgtasker._rows import TaskPage as TaskPage
     from pgtasker._rows import TickCounts as TickCounts
     from pgtasker._rows import TimelineEntry as TimelineEntry
+    from pgtasker._rows import WorkerOverview as WorkerOverview
     from pgtasker.errors import CircuitOpen as CircuitOpen
     from pgtasker.errors import GuardFailed as GuardFailed
     from pgtasker.errors import IdempotencyConflict as IdempotencyConflict
@@ -76,6 +79,7 @@ _EXPORTS: dict[str, str] = {
     "WaitTimeout": "errors",
     "AllowedEvent": "_rows",
     "AuditRecord": "_rows",
+    "BreakerOverview": "_rows",
     "BreakerPermit": "_rows",
     "Change": "_rows",
     "ClaimedStep": "_rows",
@@ -89,8 +93,10 @@ _EXPORTS: dict[str, str] = {
     "StepOutcome": "_rows",
     "StepOverview": "_rows",
     "TaskOverview": "_rows",
+    "TaskPage": "_rows",
     "TickCounts": "_rows",
     "TimelineEntry": "_rows",
+    "WorkerOverview": "_rows",
 }
 
 __all__ = ["__version__", *_EXPORTS]

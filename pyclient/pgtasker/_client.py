@@ -34,6 +34,7 @@ from ._listener import Listener
 from ._rows import (
     AllowedEvent,
     AuditRecord,
+    BreakerOverview,
     BreakerPermit,
     Change,
     ClaimedStep,
@@ -46,8 +47,10 @@ from ._rows import (
     StepOutcome,
     StepOverview,
     TaskOverview,
+    TaskPage,
     TickCounts,
     TimelineEntry,
+    WorkerOverview,
 )
 from .errors import NotFound, PgtaskerError, WaitTimeout, error_from_psycopg, error_from_refusal
 
@@ -1390,9 +1393,7 @@ class Client:
             NotFound: no such task.
         """
         found = self._rows(sql.TASK_STATUS, {"task_uuid": as_uuid(task_uuid, "task_uuid")}, conn)
-        if not found:
-            raise NotFound(f"there is no task {task_uuid}", detail={"kind": "task", "uuid": str(task_uuid)})
-        return found[0]
+        return _only(found, "task", task_uuid)
 
     def task(self, task_uuid: UUID | str, *, conn: CallersConnection | None = None) -> TaskOverview:
         """The same as ``task_status``."""
@@ -1406,13 +1407,108 @@ class Client:
         *,
         conn: CallersConnection | None = None,
     ) -> list[TaskOverview]:
-        """Return the newest tasks, newest first, of one namespace and in one state if given."""
-        statement = sql.tasks_statement(by_namespace=namespace is not None, by_state=state is not None)
-        return self._rows(statement, {"namespace": namespace, "state": state, "limit": limit}, conn)
+        """Return the newest tasks, newest first, of one namespace and in one state if given; at most 1,000."""
+        return (self.find_tasks(namespace, state=state, limit=limit, conn=conn)).tasks
 
-    def steps(self, task_uuid: UUID | str, *, conn: CallersConnection | None = None) -> list[StepOverview]:
-        """Return the steps of a task in the order of its definition."""
-        return self._rows(sql.STEPS, {"task_uuid": as_uuid(task_uuid, "task_uuid")}, conn)
+    def find_tasks(
+        self,
+        namespace: str | None = None,
+        name: str | None = None,
+        state: str | None = None,
+        phase: str | None = None,
+        before: UUID | str | None = None,
+        limit: int = 50,
+        *,
+        conn: CallersConnection | None = None,
+    ) -> TaskPage:
+        """Return a page of tasks, newest first.
+
+        Args:
+            namespace: only of this one.
+            name: only of the workflow of this name.
+            state: only in this state.
+            phase: only in states of this canonical phase, whatever they are called.
+            before: the ``next_before`` of the page before; None begins with the newest.
+            limit: 1 to 1,000. A page may be shorter and still have a next one.
+            conn: the caller's transaction.
+        """
+        found = self._rows(
+            sql.FIND_TASKS,
+            {
+                "namespace": namespace,
+                "name": name,
+                "state": state,
+                "phase": phase,
+                "before": as_uuid(before, "before"),
+                "limit": limit,
+            },
+            conn,
+        )
+        return TaskPage([task for _, task in found if task is not None], found[0][0])
+
+    def steps(
+        self,
+        task_uuid: UUID | str,
+        after_ordinal: int = 0,
+        limit: int | None = None,
+        *,
+        conn: CallersConnection | None = None,
+    ) -> list[StepOverview]:
+        """Return the steps of a task in the order of its definition, from behind ``after_ordinal``."""
+        return self._rows(
+            sql.STEPS,
+            {"task_uuid": as_uuid(task_uuid, "task_uuid"), "after_ordinal": after_ordinal, "limit": limit},
+            conn,
+        )
+
+    def step(self, step_uuid: UUID | str, *, conn: CallersConnection | None = None) -> StepOverview:
+        """Return one step.
+
+        Raises:
+            NotFound: no such step.
+        """
+        found = self._rows(sql.STEP, {"step_uuid": as_uuid(step_uuid, "step_uuid")}, conn)
+        return _only(found, "step", step_uuid)
+
+    def workers(
+        self,
+        ended: bool = False,
+        before: UUID | str | None = None,
+        limit: int = 100,
+        *,
+        conn: CallersConnection | None = None,
+    ) -> list[WorkerOverview]:
+        """Return the newest workers, newest first; those that have ended only if ``ended``."""
+        return self._rows(
+            sql.WORKERS,
+            {"worker_uuid": None, "ended": ended, "before": as_uuid(before, "before"), "limit": limit},
+            conn,
+        )
+
+    def worker(self, worker_uuid: UUID | str, *, conn: CallersConnection | None = None) -> WorkerOverview:
+        """Return one worker.
+
+        Raises:
+            NotFound: no such worker.
+        """
+        found = self._rows(
+            sql.WORKERS,
+            {"worker_uuid": as_uuid(worker_uuid, "worker_uuid"), "ended": True, "before": None, "limit": 1},
+            conn,
+        )
+        return _only(found, "worker", worker_uuid)
+
+    def breakers(self, *, conn: CallersConnection | None = None) -> list[BreakerOverview]:
+        """Return all circuit breakers, by the name of their tool."""
+        return self._rows(sql.BREAKERS, {"tool": None}, conn)
+
+    def breaker(self, tool: str, *, conn: CallersConnection | None = None) -> BreakerOverview:
+        """Return the circuit breaker of a tool.
+
+        Raises:
+            NotFound: it has none.
+        """
+        return _only(self._rows(sql.BREAKERS, {"tool": tool}, conn), "circuit_breaker", tool)
 
     def timeline(self, task_uuid: UUID | str, *, conn: CallersConnection | None = None) -> list[TimelineEntry]:
         """Return every transition of a task and its steps, oldest first."""
@@ -1454,9 +1550,7 @@ class Client:
             NotFound: no such task.
         """
         found = self._rows(sql.TASK_EXECUTION_CONTEXT, {"task_uuid": as_uuid(task_uuid, "task_uuid")}, conn)
-        if not found:
-            raise NotFound(f"there is no task {task_uuid}", detail={"kind": "task", "uuid": str(task_uuid)})
-        return found[0]
+        return _only(found, "task", task_uuid)
 
     def wait(
         self, task_uuid: UUID | str, timeout: float | dt.timedelta | None = None, *, blocked: bool = False
@@ -1627,6 +1721,12 @@ class Client:
     def purge_expired(self, limit: int = 10000, *, conn: CallersConnection | None = None) -> int:
         """Remove stored answers to request ids that are too old; returns how many. ``tick`` does it too."""
         return self._one(sql.PURGE_EXPIRED, {"limit": limit}, conn)
+
+
+def _only(found: list[T], kind: str, key: UUID | str) -> T:
+    if not found:
+        raise NotFound(f"there is no {kind} {key}", detail={"kind": kind, "uuid": str(key)})
+    return found[0]
 
 
 def _execute(conn: psycopg.Connection[Any], statement: sql.Statement[T], parameters: dict[str, Any] | None) -> list[T]:

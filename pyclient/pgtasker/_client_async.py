@@ -32,6 +32,7 @@ from ._listener_async import AsyncListener
 from ._rows import (
     AllowedEvent,
     AuditRecord,
+    BreakerOverview,
     BreakerPermit,
     Change,
     ClaimedStep,
@@ -44,8 +45,10 @@ from ._rows import (
     StepOutcome,
     StepOverview,
     TaskOverview,
+    TaskPage,
     TickCounts,
     TimelineEntry,
+    WorkerOverview,
 )
 from .errors import NotFound, PgtaskerError, WaitTimeout, error_from_psycopg, error_from_refusal
 
@@ -1412,9 +1415,7 @@ class AsyncClient:
             NotFound: no such task.
         """
         found = await self._rows(sql.TASK_STATUS, {"task_uuid": as_uuid(task_uuid, "task_uuid")}, conn)
-        if not found:
-            raise NotFound(f"there is no task {task_uuid}", detail={"kind": "task", "uuid": str(task_uuid)})
-        return found[0]
+        return _only(found, "task", task_uuid)
 
     async def task(self, task_uuid: UUID | str, *, conn: AsyncCallersConnection | None = None) -> TaskOverview:
         """The same as ``task_status``."""
@@ -1428,13 +1429,108 @@ class AsyncClient:
         *,
         conn: AsyncCallersConnection | None = None,
     ) -> list[TaskOverview]:
-        """Return the newest tasks, newest first, of one namespace and in one state if given."""
-        statement = sql.tasks_statement(by_namespace=namespace is not None, by_state=state is not None)
-        return await self._rows(statement, {"namespace": namespace, "state": state, "limit": limit}, conn)
+        """Return the newest tasks, newest first, of one namespace and in one state if given; at most 1,000."""
+        return (await self.find_tasks(namespace, state=state, limit=limit, conn=conn)).tasks
 
-    async def steps(self, task_uuid: UUID | str, *, conn: AsyncCallersConnection | None = None) -> list[StepOverview]:
-        """Return the steps of a task in the order of its definition."""
-        return await self._rows(sql.STEPS, {"task_uuid": as_uuid(task_uuid, "task_uuid")}, conn)
+    async def find_tasks(
+        self,
+        namespace: str | None = None,
+        name: str | None = None,
+        state: str | None = None,
+        phase: str | None = None,
+        before: UUID | str | None = None,
+        limit: int = 50,
+        *,
+        conn: AsyncCallersConnection | None = None,
+    ) -> TaskPage:
+        """Return a page of tasks, newest first.
+
+        Args:
+            namespace: only of this one.
+            name: only of the workflow of this name.
+            state: only in this state.
+            phase: only in states of this canonical phase, whatever they are called.
+            before: the ``next_before`` of the page before; None begins with the newest.
+            limit: 1 to 1,000. A page may be shorter and still have a next one.
+            conn: the caller's transaction.
+        """
+        found = await self._rows(
+            sql.FIND_TASKS,
+            {
+                "namespace": namespace,
+                "name": name,
+                "state": state,
+                "phase": phase,
+                "before": as_uuid(before, "before"),
+                "limit": limit,
+            },
+            conn,
+        )
+        return TaskPage([task for _, task in found if task is not None], found[0][0])
+
+    async def steps(
+        self,
+        task_uuid: UUID | str,
+        after_ordinal: int = 0,
+        limit: int | None = None,
+        *,
+        conn: AsyncCallersConnection | None = None,
+    ) -> list[StepOverview]:
+        """Return the steps of a task in the order of its definition, from behind ``after_ordinal``."""
+        return await self._rows(
+            sql.STEPS,
+            {"task_uuid": as_uuid(task_uuid, "task_uuid"), "after_ordinal": after_ordinal, "limit": limit},
+            conn,
+        )
+
+    async def step(self, step_uuid: UUID | str, *, conn: AsyncCallersConnection | None = None) -> StepOverview:
+        """Return one step.
+
+        Raises:
+            NotFound: no such step.
+        """
+        found = await self._rows(sql.STEP, {"step_uuid": as_uuid(step_uuid, "step_uuid")}, conn)
+        return _only(found, "step", step_uuid)
+
+    async def workers(
+        self,
+        ended: bool = False,
+        before: UUID | str | None = None,
+        limit: int = 100,
+        *,
+        conn: AsyncCallersConnection | None = None,
+    ) -> list[WorkerOverview]:
+        """Return the newest workers, newest first; those that have ended only if ``ended``."""
+        return await self._rows(
+            sql.WORKERS,
+            {"worker_uuid": None, "ended": ended, "before": as_uuid(before, "before"), "limit": limit},
+            conn,
+        )
+
+    async def worker(self, worker_uuid: UUID | str, *, conn: AsyncCallersConnection | None = None) -> WorkerOverview:
+        """Return one worker.
+
+        Raises:
+            NotFound: no such worker.
+        """
+        found = await self._rows(
+            sql.WORKERS,
+            {"worker_uuid": as_uuid(worker_uuid, "worker_uuid"), "ended": True, "before": None, "limit": 1},
+            conn,
+        )
+        return _only(found, "worker", worker_uuid)
+
+    async def breakers(self, *, conn: AsyncCallersConnection | None = None) -> list[BreakerOverview]:
+        """Return all circuit breakers, by the name of their tool."""
+        return await self._rows(sql.BREAKERS, {"tool": None}, conn)
+
+    async def breaker(self, tool: str, *, conn: AsyncCallersConnection | None = None) -> BreakerOverview:
+        """Return the circuit breaker of a tool.
+
+        Raises:
+            NotFound: it has none.
+        """
+        return _only(await self._rows(sql.BREAKERS, {"tool": tool}, conn), "circuit_breaker", tool)
 
     async def timeline(
         self, task_uuid: UUID | str, *, conn: AsyncCallersConnection | None = None
@@ -1478,9 +1574,7 @@ class AsyncClient:
             NotFound: no such task.
         """
         found = await self._rows(sql.TASK_EXECUTION_CONTEXT, {"task_uuid": as_uuid(task_uuid, "task_uuid")}, conn)
-        if not found:
-            raise NotFound(f"there is no task {task_uuid}", detail={"kind": "task", "uuid": str(task_uuid)})
-        return found[0]
+        return _only(found, "task", task_uuid)
 
     async def wait(
         self, task_uuid: UUID | str, timeout: float | dt.timedelta | None = None, *, blocked: bool = False
@@ -1655,6 +1749,12 @@ class AsyncClient:
     async def purge_expired(self, limit: int = 10000, *, conn: AsyncCallersConnection | None = None) -> int:
         """Remove stored answers to request ids that are too old; returns how many. ``tick`` does it too."""
         return await self._one(sql.PURGE_EXPIRED, {"limit": limit}, conn)
+
+
+def _only(found: list[T], kind: str, key: UUID | str) -> T:
+    if not found:
+        raise NotFound(f"there is no {kind} {key}", detail={"kind": kind, "uuid": str(key)})
+    return found[0]
 
 
 async def _execute(

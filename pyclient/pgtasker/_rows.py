@@ -12,6 +12,7 @@ from uuid import UUID
 __all__ = [
     "AllowedEvent",
     "AuditRecord",
+    "BreakerOverview",
     "BreakerPermit",
     "Change",
     "ClaimedStep",
@@ -23,8 +24,10 @@ __all__ = [
     "StepOutcome",
     "StepOverview",
     "TaskOverview",
+    "TaskPage",
     "TickCounts",
     "TimelineEntry",
+    "WorkerOverview",
 ]
 
 
@@ -59,6 +62,14 @@ class TaskOverview:
 
 
 @dataclass(frozen=True, slots=True)
+class TaskPage:
+    """A page of tasks, newest first; ``next_before`` leads to the next one, None: there is none."""
+
+    tasks: list[TaskOverview]
+    next_before: UUID | None
+
+
+@dataclass(frozen=True, slots=True)
 class StepOverview:
     """One step as view ``tasker.step_overview`` shows it; ``result`` and ``last_error`` are decoded JSON.
 
@@ -86,6 +97,7 @@ class StepOverview:
     created_at: dt.datetime
     state_since: dt.datetime
     left_out: bool
+    ordinal: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +277,45 @@ class ScheduledTask:
     due_at: dt.datetime
     task_uuid: UUID | None
     is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerOverview:
+    """One worker as view ``tasker.worker_overview`` shows it."""
+
+    worker_uuid: UUID
+    name: str
+    vocabulary: str
+    state: str
+    phase: str
+    is_terminal: bool
+    namespaces: list[str] | None
+    capabilities: list[str]
+    max_concurrent: int
+    held_steps: int
+    registered_at: dt.datetime
+    last_heartbeat_at: dt.datetime
+    shutdown_requested_at: dt.datetime | None
+    state_since: dt.datetime
+    job_uuid: UUID | None
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerOverview:
+    """One circuit breaker as view ``tasker.breaker_overview`` shows it."""
+
+    tool: str
+    state: str
+    phase: str
+    failures: int
+    failure_threshold: int
+    cooldown: dt.timedelta
+    success_threshold: int
+    max_error_repeats: int | None
+    successes: int
+    cools_until: dt.datetime | None
+    held_back_steps: int
+    state_since: dt.datetime
 
 
 @dataclass(frozen=True, slots=True)

@@ -283,22 +283,34 @@ _TASK_COLUMNS = _columns(rows.TaskOverview)
 TASK_STATUS = _set("task_status", rows.TaskOverview, _TASK_COLUMNS, {"task_uuid": "uuid"}, repeatable=True)
 
 
-def tasks_statement(*, by_namespace: bool, by_state: bool) -> Statement[rows.TaskOverview]:
-    """The newest tasks, filtered; one statement text per combination, so that each is planned for what it is."""
-    conditions = []
-    if by_namespace:
-        conditions.append("namespace = %(namespace)s::text")
-    if by_state:
-        conditions.append("state = %(state)s::text")
-    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    # Keys are UUIDv7: their order is the order of creation, and it has an index.
-    text = f"SELECT {_TASK_COLUMNS} FROM tasker.task_overview{where} ORDER BY task_uuid DESC LIMIT %(limit)s::int"
-    return Statement(text.encode(), args_row(rows.TaskOverview), repeatable=True)
+def _found_task(next_before: UUID | None, *columns: Any) -> tuple[UUID | None, rows.TaskOverview | None]:
+    # An empty page may have a next one: then its only row has no task.
+    return next_before, None if columns[0] is None else rows.TaskOverview(*columns)
 
 
+FIND_TASKS: Statement[tuple[UUID | None, rows.TaskOverview | None]] = Statement(
+    "SELECT next_before, {columns} FROM {call} f"
+    " LEFT JOIN LATERAL (SELECT * FROM tasker.task_overview o WHERE o.task_uuid = ANY (f.task_uuids)) o ON true"
+    " ORDER BY task_uuid DESC".format(
+        columns=_TASK_COLUMNS,
+        call=_call(
+            "find_tasks",
+            {"namespace": "text", "name": "text", "state": "text", "phase": "text", "before": "uuid", "limit": "int"},
+        ),
+    ).encode(),
+    args_row(_found_task),
+    repeatable=True,
+)
 STEPS = Statement(
     f"SELECT {_columns(rows.StepOverview)} FROM tasker.step_overview"
-    " WHERE task_uuid = %(task_uuid)s::uuid ORDER BY ordinal".encode(),
+    " WHERE task_uuid = %(task_uuid)s::uuid AND ordinal > %(after_ordinal)s::int"
+    " ORDER BY ordinal LIMIT %(limit)s::int".encode(),
+    args_row(rows.StepOverview),
+    repeatable=True,
+)
+STEP = Statement(
+    f"SELECT {_columns(rows.StepOverview)} FROM tasker.step_overview"
+    " WHERE workflow_step_uuid = %(step_uuid)s::uuid".encode(),
     args_row(rows.StepOverview),
     repeatable=True,
 )
@@ -310,6 +322,20 @@ TIMELINE = Statement(
 )
 ALLOWED_EVENTS = _set(
     "allowed_events", rows.AllowedEvent, _columns(rows.AllowedEvent), {"kind": "text", "uuid": "uuid"}, repeatable=True
+)
+WORKERS = Statement(
+    f"SELECT {_columns(rows.WorkerOverview)} FROM tasker.worker_overview"
+    " WHERE (%(worker_uuid)s::uuid IS NULL OR worker_uuid = %(worker_uuid)s::uuid)"
+    " AND (%(ended)s::boolean OR NOT is_terminal) AND (%(before)s::uuid IS NULL OR worker_uuid < %(before)s::uuid)"
+    " ORDER BY worker_uuid DESC LIMIT %(limit)s::int".encode(),
+    args_row(rows.WorkerOverview),
+    repeatable=True,
+)
+BREAKERS = Statement(
+    f"SELECT {_columns(rows.BreakerOverview)} FROM tasker.breaker_overview"
+    " WHERE %(tool)s::text IS NULL OR tool = %(tool)s::text ORDER BY tool".encode(),
+    args_row(rows.BreakerOverview),
+    repeatable=True,
 )
 EXPLAIN_TASK: Statement[dict[str, Any]] = _scalar("explain_task", dict, {"task_uuid": "uuid"}, repeatable=True)
 STEP_READINESS = _records("get_step_readiness_status", {"task_uuid": "uuid", "step_uuids": "uuid[]"})

@@ -29,7 +29,8 @@ grant select on tasker.task_overview, tasker.step_overview, tasker.timeline, tas
 grant execute on function
     tasker.task_status(uuid), tasker.explain_task(uuid), tasker.allowed_events(text, uuid), tasker.task_state(uuid),
     tasker.step_state(uuid), tasker.get_step_readiness_status(uuid, uuid[]), tasker.get_task_execution_context(uuid),
-    tasker.changes_after(text, int), tasker.current_cursor()
+    tasker.changes_after(text, int), tasker.current_cursor(), tasker.find_tasks(text, text, text, text, uuid, int),
+    tasker.task_revision(uuid), tasker.step_spans(uuid, int, int)
   to tasker_client, tasker_operator, tasker_auditor;
 
 -- clients create
@@ -50,7 +51,7 @@ grant execute on function
     tasker.claim_steps(uuid, text[], int, interval), tasker.complete_steps(jsonb),
     tasker.complete_step(uuid, uuid, jsonb, bigint, text), tasker.fail_step(uuid, uuid, jsonb, text, interval, bigint, text),
     tasker.report_validation(uuid, uuid, boolean, jsonb), tasker.extend_leases(uuid, interval), tasker.held_claims(uuid),
-    tasker.save_checkpoint(uuid, uuid, jsonb),
+    tasker.save_checkpoint(uuid, uuid, jsonb), tasker.find_tasks(text, text, text, text, uuid, int),
     tasker.breaker_permit(text, interval), tasker.breaker_allows(text), tasker.breaker_state(text),
     tasker.record_breaker_result(text, boolean, jsonb, uuid, text), tasker.orchestrate(uuid, int), tasker.tick(int),
     tasker.register_processor(text, interval), tasker.processor_heartbeat(uuid, interval),
@@ -73,8 +74,8 @@ grant execute on function
     tasker.recover(boolean, uuid, text, text), tasker.purge_expired(int), tasker.define_vocabulary(jsonb), tasker.check_consistency(uuid), tasker.find_stuck(interval),
     tasker.set_namespace_notifications(text, text)
   to tasker_operator;
-grant select on tasker.workers, tasker.worker_transitions, tasker.circuit_breakers, tasker.circuit_breaker_transitions,
-                tasker.processors, tasker.step_claims, tasker.capability_queues, tasker.timers, tasker.rejected_transitions, tasker.tools,
+grant select on tasker.workers, tasker.worker_transitions, tasker.worker_overview, tasker.job_workers, tasker.circuit_breakers,
+                tasker.circuit_breaker_transitions, tasker.breaker_overview, tasker.processors, tasker.step_claims, tasker.capability_queues, tasker.timers, tasker.rejected_transitions, tasker.tools,
                 tasker.schema_info
   to tasker_operator, tasker_monitor;
 -- contents: partial results, stored answers
@@ -119,7 +120,7 @@ grant execute on function tasker.export_transitions(timestamptz, timestamptz, te
 grant execute on function
     tasker.prometheus_metrics(), tasker.metrics_transition_counts(timestamptz), tasker.metrics_time_in_state(timestamptz),
     tasker.metrics_states(timestamptz), tasker.metrics_rejections(timestamptz), tasker.metrics_queues(),
-    tasker.metrics_step_durations(timestamptz)
+    tasker.metrics_step_durations(timestamptz), tasker.recent_throughput(int, text), tasker.count_tasks(text, int)
   to tasker_monitor, tasker_operator, tasker_auditor;
 grant select on tasker.metrics_state_visits, tasker.metrics_transition_counts, tasker.metrics_time_in_state, tasker.metrics_states,
                 tasker.metrics_rejections, tasker.metrics_idempotency, tasker.metrics_queues, tasker.metrics_workers,

@@ -16,7 +16,11 @@ begin
            case when p_to_state is null then p_event else format('%s to %s', p_event, p_to_state) end),
     jsonb_build_object(
       'kind', p_kind, 'uuid', p_entity_uuid, 'lifecycle', p_lifecycle, 'from_state', p_from_state, 'event', p_event,
-      'to_state', p_to_state,
+      -- where the event or operation leads, if that is one place
+      'to_state', coalesce(p_to_state, (select min(r.to_state)
+                                          from tasker.lifecycle_transitions r
+                                         where r.lifecycle = p_lifecycle and (r.event = p_event or r.operation = p_event)
+                                        having count(distinct r.to_state) = 1)),
       'allowed', (select coalesce(jsonb_agg(distinct r.event), '[]')
                     from tasker.lifecycle_transitions r
                    where r.lifecycle = p_lifecycle and r.from_state = p_from_state)),

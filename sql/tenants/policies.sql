@@ -22,6 +22,7 @@ begin
         ('timers', 'namespace = any (%s)'), ('schedules', 'namespace = any (%s)'), ('capability_queues', 'namespace = any (%s)'),
         ('attached_lifecycles', 'namespace = any (%s)'), ('attached_transitions', 'namespace = any (%s)'),
         ('workers', 'namespaces <@ %s'), ('worker_transitions', 'tasker.may_see_worker(worker_uuid)'),
+        ('job_workers', 'tasker.may_see_worker(worker_uuid)'),
         ('processors', 'namespaces <@ %s'),
         -- shared by all namespaces
         ('tools', 'false'), ('circuit_breakers', 'false'), ('circuit_breaker_transitions', 'false'),

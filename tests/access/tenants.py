@@ -159,6 +159,21 @@ ATTEMPTS: dict[str, list[Attempt]] = {
     "get_audit_by_worker": [nothing("select * from tasker.get_audit_by_worker(%(worker)s)")],
     "get_step_audit_history": [nothing("select * from tasker.get_step_audit_history(%(failed)s, %(failed_step)s)")],
     "get_task_audit_history": [nothing("select * from tasker.get_task_audit_history(%(failed)s)")],
+    "find_tasks": [
+        refused_to("select * from tasker.find_tasks('rival')"),
+        nothing("select task from tasker.find_tasks(p_phase => 'failed') f, unnest(f.task_uuids) as task"),
+        nothing("select task from tasker.find_tasks(p_name => 'checked') f, unnest(f.task_uuids) as task"),
+    ],
+    "task_revision": [answers("select tasker.task_revision(%(task)s)", None)],
+    "step_spans": [nothing("select * from tasker.step_spans(%(task)s)")],
+    "count_tasks": [
+        refused_to("select * from tasker.count_tasks('rival')"),
+        nothing("select * from tasker.count_tasks() where namespace is distinct from 'acme'"),
+    ],
+    "recent_throughput": [
+        refused_to("select * from tasker.recent_throughput(30, 'rival')"),
+        nothing("select * from tasker.recent_throughput() where succeeded + failed > 0"),
+    ],
     "metrics_queues": [nothing("select * from tasker.metrics_queues() where namespace is distinct from 'acme'")],
     "metrics_rejections": [nothing("select * from tasker.metrics_rejections('-infinity')")],
     "metrics_states": [nothing("select * from tasker.metrics_states(%(own_until)s) where visits > 0")],

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import leave_out_repetitions
+
 # Nothing of the caller's own server or screen may leak into a test.
 _NOT_INHERITED = ("DATABASE_URL", "PGTASKER_DSN", "PGTASKER_DATA_DIR", "COLUMNS", "FORCE_COLOR", "NO_COLOR")
 
@@ -30,19 +32,7 @@ _ON_EVERY_SERVER = {
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the repetitions on a second server of tests that would show nothing new there."""
-    here = Path(__file__).parent
-    first: str | None = None
-    left_out = []
-    for item in items:
-        server = getattr(item, "callspec", None) and item.callspec.params.get("bare_server")  # type: ignore[attr-defined]
-        if here not in item.path.parents or server is None:
-            continue
-        first = first or server
-        if server != first and item.originalname not in _ON_EVERY_SERVER:  # type: ignore[attr-defined]
-            left_out.append(item)
-    if left_out:
-        items[:] = [item for item in items if item not in left_out]
-        config.hook.pytest_deselected(items=left_out)
+    leave_out_repetitions(config, items, Path(__file__).parent, _ON_EVERY_SERVER)
 
 
 @dataclass(frozen=True)

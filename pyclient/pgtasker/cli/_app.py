@@ -58,6 +58,7 @@ for _name, _target, _help in (
     ("tick", "pgtasker.cli.operate:tick", "Fire the timers that are due."),
     ("orchestrate", "pgtasker.cli.operate:orchestrate", "Drain reported results and move ready tasks."),
     ("migrate", "pgtasker.cli.migrate:migrate", "Install or upgrade the schema."),
+    ("api", "pgtasker.cli.api:app", "Serve the HTTP API, and make tokens for it."),
     ("db", "pgtasker.cli.db:app", "The embedded server: start, stop, address, psql."),
 ):
     app.command(_target, name=_name, help=_help)

@@ -16,22 +16,12 @@ app = App(name="breaker", help="Look at circuit breakers, set them up, and reset
 
 Tool = Annotated[str, Parameter(name="TOOL", help="The tool: what steps name as theirs, else their handler.")]
 
-_BREAKERS = """
-select b.tool, t.to_state as state, s.phase, b.failures, b.failure_threshold, b.cooldown, b.success_threshold,
-       b.max_error_repeats, b.error_repeats, b.successes, b.cools_until, b.trial_step_uuid, b.trial_expires_at,
-       (select count(*)::int from tasker.timers h where h.tool = b.tool and h.kind = 'requeue') as held_back_steps,
-       t.created_at as state_since, b.created_at, b.circuit_breaker_uuid
-  from tasker.circuit_breakers b
-  join tasker.circuit_breaker_transitions t on t.circuit_breaker_uuid = b.circuit_breaker_uuid and t.most_recent
-  join tasker.lifecycle_states s on s.lifecycle = t.lifecycle and s.state = t.to_state
-"""
-
 
 @app.command(name="list")
 def list_() -> int:
     """List the circuit breakers with their states."""
     with database() as db:
-        rows = db.rows(_BREAKERS + "order by b.tool")
+        rows = db.rows("select * from tasker.breaker_overview order by tool")
     columns = ("tool", "state", "failures", "failure_threshold", "cooldown", "cools_until", "held_back_steps")
     output.emit_rows(rows, columns, empty="no breaker: configure one with pgtasker breaker configure TOOL")
     return OK
@@ -41,7 +31,7 @@ def list_() -> int:
 def show(tool: Tool, /) -> int:
     """Show one circuit breaker: settings, counters, and its states so far."""
     with database() as db:
-        row = db.row(_BREAKERS + "where b.tool = %s", (tool,))
+        row = db.row("select * from tasker.breaker_overview where tool = %s", (tool,))
         if row is None:
             raise CommandError(f"tool {tool} has no circuit breaker", hint="list them: pgtasker breaker list")
         history = db.rows(

@@ -97,19 +97,6 @@ def _stop_with_parent() -> None:
     threading.Thread(target=watch, name="stop-with-parent", daemon=True).start()
 
 
-_WORKERS = """
-select w.worker_uuid, w.name, w.vocabulary, t.to_state as state, s.phase, s.is_terminal, w.namespaces, w.capabilities,
-       w.max_concurrent,
-       (select coalesce(sum(c.open_steps), 0)::int from tasker.step_claims c
-         where c.worker_uuid = w.worker_uuid) as held_steps,
-       w.registered_at, w.last_heartbeat_at, w.heartbeat_interval, w.max_missed_heartbeats, w.shutdown_requested_at,
-       t.created_at as state_since, j.task_uuid as job_uuid
-  from tasker.workers w
-  join tasker.worker_transitions t on t.worker_uuid = w.worker_uuid and t.most_recent
-  join tasker.lifecycle_states s on s.lifecycle = t.lifecycle and s.state = t.to_state
-  left join tasker.job_workers j on j.worker_uuid = w.worker_uuid
-"""
-
 WorkerUuid = Annotated[str, Parameter(name="WORKER", help="The worker's uuid.")]
 
 
@@ -122,7 +109,8 @@ def list_(
     """List workers with their states, the latest heard of first."""
     with database() as db:
         rows = db.rows(
-            _WORKERS + "where %s or not s.is_terminal order by w.last_heartbeat_at desc, w.worker_uuid desc limit %s",
+            "select * from tasker.worker_overview where %s or not is_terminal"
+            " order by last_heartbeat_at desc, worker_uuid desc limit %s",
             (all_, limit),
         )
     output.emit_rows(
@@ -138,7 +126,7 @@ def show(worker: WorkerUuid, /) -> int:
     """Show one worker: its row, its states so far, and what it holds."""
     with database() as db:
         worker_uuid = _uuid(worker)
-        row = db.row(_WORKERS + "where w.worker_uuid = %s", (worker_uuid,))
+        row = db.row("select * from tasker.worker_overview where worker_uuid = %s", (worker_uuid,))
         if row is None:
             raise CommandError(f"there is no worker {worker}", hint="list them: pgtasker worker list --all")
         history = db.rows(

@@ -1,0 +1,263 @@
+"""What requests carry, and the small answers that are no row of a view."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pgtasker._rows import AuditRecord, StepOverview, TaskOverview, TimelineEntry, WorkerOverview
+
+# PostgreSQL text holds no U+0000, and a reason that is blank is none: the document says so, as the database does.
+Text = Annotated[str, Field(pattern=r"^[^\x00]*$", max_length=100_000)]
+Name = Annotated[str, Field(pattern=r"^[^\x00]+$", max_length=255)]
+Said = Annotated[str, Field(pattern=r"^[^\x00]*[^\s\x00][^\x00]*$", max_length=2000)]
+RequestKey = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:/=+-]+$", min_length=1, max_length=150)]
+Namespace = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$")]
+Int32 = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
+Seconds = Annotated[float, Field(ge=0, le=366 * 86400)]
+Json = dict[str, Any]
+
+
+class Body(BaseModel):
+    """A request's body; fields that it does not have are refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    request_id: RequestKey | None = Field(
+        default=None,
+        description="Makes the call safe to repeat for an hour: the same id gets the first answer. Or send the header"
+        " Idempotency-Key.",
+    )
+
+
+class Attributed(Body):
+    """A request of which the log keeps who asked."""
+
+    requested_by: Said | None = Field(
+        default=None, description="On whose behalf; the log keeps it together with the name of the token."
+    )
+
+
+class NewTask(Attributed):
+    """A task from a template."""
+
+    name: Name = Field(description="The template.")
+    context: Json = Field(default={}, description="Data that every step of the task sees.")
+    namespace: Namespace = "default"
+    version: Name | None = Field(default=None, description="The template's version; null: the newest.")
+    vocabulary: Name | None = Field(default=None, description="By whose names of states it runs; null: the template's.")
+    idempotency_key: Name | None = Field(default=None, description="The same key makes the task once, for good.")
+    correlation_id: UUID | None = None
+    priority: Int32 = 0
+    parent_task_uuid: UUID | None = None
+    tags: Json = {}
+    start: bool = Field(default=True, description="False leaves it in its first state.")
+
+
+class NewJob(NewTask):
+    """A job of seed 003: a task of its vocabulary."""
+
+    vocabulary: Name | None = "supervision"
+
+
+class NewGraph(Attributed):
+    """A task from a graph of its own."""
+
+    graph: Json = Field(description="As a template, without a version: docs/workflows.md.")
+    context: Json = {}
+    namespace: Namespace | None = None
+    idempotency_key: Name | None = None
+    correlation_id: UUID | None = None
+    priority: Int32 = 0
+    parent_task_uuid: UUID | None = None
+    tags: Json = {}
+    start: bool = True
+
+
+class NewTemplate(Body):
+    """A template."""
+
+    template: Json = Field(description="docs/workflows.md lists its fields.")
+
+
+class Command(Attributed):
+    """A manual action: why, and for whom."""
+
+    reason: Said = Field(description="Why; kept in the log.")
+
+
+class Resolution(Command):
+    """A step declared settled by hand."""
+
+    result: Any = Field(default=None, description="What its dependents shall see.")
+
+
+class Event(Body):
+    """An event for the generic door."""
+
+    event: Name
+    metadata: Json = Field(default={}, description="Kept with the transition. Commands want reason and requested_by.")
+
+
+class TaskEvent(Event):
+    """An event for a task."""
+
+    processor_uuid: UUID | None = Field(
+        default=None, description="The processor that moves it; seed 004 wants it to own it."
+    )
+
+
+class NewWorker(Body):
+    """A worker (seed 003: POST /api/workers)."""
+
+    name: Name | None = Field(default=None, description="Shown to people; null: the workspace's.")
+    workspace_id: Namespace | None = Field(default=None, description="The namespace that it works for; null: all.")
+    vocabulary: Name = "supervision"
+    capabilities: list[Name] = Field(default=[], max_length=100)
+    max_concurrent: int = Field(default=10, ge=1, le=100_000)
+
+
+class Supervision(Attributed):
+    """A supervisor's request (seed 003: StateTransitionRequest)."""
+
+    reason: Said | None = Field(default=None, description="Why; kept in the log. Null: the log names the route.")
+
+
+class Claim(BaseModel):
+    """What a worker wants to have."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    namespaces: list[Namespace] | None = Field(default=None, description="Null: those of the worker.", max_length=1000)
+    limit: int = Field(default=1, ge=1, le=1000)
+    lease: float = Field(default=30.0, ge=1, le=86400, description="Seconds.")
+
+
+class Completion(Body):
+    """A claimed step that was done."""
+
+    claim_uuid: UUID
+    result: Any = None
+    execution_time_ms: int | None = Field(default=None, ge=0, le=2**53)
+
+
+class Failure(Body):
+    """A claimed step that failed."""
+
+    claim_uuid: UUID
+    error: Any
+    category: Literal["transient", "permanent", "unknown"] = "unknown"
+    retry_after: Seconds | None = None
+    execution_time_ms: int | None = Field(default=None, ge=0, le=2**53)
+
+
+class BreakerSettings(Body):
+    """The settings of a circuit breaker."""
+
+    failure_threshold: int = Field(default=5, ge=1, le=2**31 - 1)
+    cooldown: Seconds = Field(default=60.0, description="Seconds.")
+    success_threshold: int = Field(default=1, ge=1, le=2**31 - 1)
+    max_error_repeats: int | None = Field(default=None, ge=1, le=2**31 - 1)
+    vocabulary: Name = "tasker"
+
+
+# ------------------------------------------------------------------------------------------------------- answers
+
+
+class TaskKey(BaseModel):
+    """The key of a task."""
+
+    task_uuid: UUID
+
+
+class WorkerKey(BaseModel):
+    """The key of a worker."""
+
+    id: UUID
+
+
+class TemplateKey(BaseModel):
+    """The key of a template."""
+
+    named_task_uuid: UUID
+
+
+class NewState(BaseModel):
+    """The state after a call."""
+
+    state: str
+
+
+class Detail(BaseModel):
+    """A worker or job as seed 003 answers it: id and status."""
+
+    id: UUID
+    status: str
+
+
+class Tasks(BaseModel):
+    """A page of tasks, newest first."""
+
+    tasks: list[TaskOverview]
+    next_before: UUID | None = Field(description="Hand it in as before for the next page; null: there is none.")
+
+
+class Steps(BaseModel):
+    """A page of steps in the order of the definition."""
+
+    steps: list[StepOverview]
+    next_after: int | None = Field(description="Hand it in as after for the next page; null: there is none.")
+
+
+class Workers(BaseModel):
+    """A page of workers, newest first."""
+
+    workers: list[WorkerOverview]
+    next_before: UUID | None = Field(description="Hand it in as before for the next page; null: there is none.")
+
+
+class Transitions(BaseModel):
+    """The log of a task and its steps, oldest first."""
+
+    transitions: list[TimelineEntry]
+
+
+class Audit(BaseModel):
+    """Audit records, newest first (seed 004)."""
+
+    records: list[AuditRecord]
+
+
+class Feed(BaseModel):
+    """A page of the change feed."""
+
+    changes: list[Json] = Field(description="As tasker.changes_after gives them, each with its cursor.")
+    cursor: str | None = Field(description="Hand it in as cursor for what comes after; null: from the beginning.")
+
+
+class Drawing(BaseModel):
+    """A lifecycle, drawn from its rows."""
+
+    lifecycle: str
+    format: Literal["mermaid", "dot", "table"]
+    drawing: str
+
+
+class LifecycleName(BaseModel):
+    """A lifecycle and what follows it."""
+
+    lifecycle: str
+    kind: str
+    description: str | None
+
+
+class Token(BaseModel):
+    """Who calls."""
+
+    name: str
+    role: str
+    login: str | None
+    expires_at: dt.datetime | None
