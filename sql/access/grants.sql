@@ -30,7 +30,7 @@ grant execute on function
     tasker.task_status(uuid), tasker.explain_task(uuid), tasker.allowed_events(text, uuid), tasker.task_state(uuid),
     tasker.step_state(uuid), tasker.get_step_readiness_status(uuid, uuid[]), tasker.get_task_execution_context(uuid),
     tasker.changes_after(text, int), tasker.current_cursor(), tasker.find_tasks(text, text, text, text, uuid, int),
-    tasker.task_revision(uuid), tasker.step_spans(uuid, int, int)
+    tasker.task_revision(uuid), tasker.step_spans(uuid, int, int), tasker.allowed_commands(text, text)
   to tasker_client, tasker_operator, tasker_auditor;
 
 -- clients create

@@ -162,7 +162,12 @@ ATTEMPTS: dict[str, list[Attempt]] = {
     "find_tasks": [
         refused_to("select * from tasker.find_tasks('rival')"),
         nothing("select task from tasker.find_tasks(p_phase => 'failed') f, unnest(f.task_uuids) as task"),
-        nothing("select task from tasker.find_tasks(p_name => 'checked') f, unnest(f.task_uuids) as task"),
+    ],
+    "allowed_commands": [
+        nothing("select * from tasker.allowed_commands('task', %(task)s::text)"),
+        nothing("select * from tasker.allowed_commands('step', %(step)s::text)"),
+        nothing("select * from tasker.allowed_commands('worker', %(started)s::text)"),
+        nothing("select * from tasker.allowed_commands('circuit_breaker', 'open-tool')"),
     ],
     "task_revision": [answers("select tasker.task_revision(%(task)s)", None)],
     "step_spans": [nothing("select * from tasker.step_spans(%(task)s)")],

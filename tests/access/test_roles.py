@@ -14,7 +14,8 @@ from tests.kernel.engine import DIAMOND, Engine, chain, refused
 RULES = {"lifecycle_diagram", "schema_version", "clock", "bound_namespaces"}
 READING = {
     "task_status", "explain_task", "allowed_events", "task_state", "step_state", "get_step_readiness_status",
-    "get_task_execution_context", "changes_after", "current_cursor", "export_transitions",
+    "get_task_execution_context", "changes_after", "current_cursor", "export_transitions", "find_tasks", "task_revision",
+    "step_spans", "allowed_commands",
 }  # fmt: skip
 AUDIT = {"get_step_audit_history", "get_task_audit_history", "get_audit_by_worker", "get_audit_by_correlation_id"}
 RETAINING = {"set_retention_policy", "archive_tasks", "purge_archive", "hold_task", "release_task"}
@@ -32,7 +33,7 @@ CREATING = {
 WORKING = {
     "register_worker", "worker_heartbeat", "shutdown_worker", "claim_steps", "complete_step", "complete_steps", "fail_step",
     "extend_leases", "held_claims", "orchestrate", "tick", "register_processor", "processor_heartbeat", "transition_task",
-    "transition_with_ownership", "worker_state", "report_validation", "save_checkpoint",
+    "transition_with_ownership", "worker_state", "report_validation", "save_checkpoint", "find_tasks",
     # around a call of a tool: may I, and how it went; what a breaker is made of stays with operators
     "breaker_allows", "breaker_permit", "breaker_state", "record_breaker_result",
 }  # fmt: skip
@@ -46,7 +47,7 @@ OPERATING = {
 # numbers without contents
 METRICS = {
     "prometheus_metrics", "metrics_transition_counts", "metrics_time_in_state", "metrics_states", "metrics_rejections",
-    "metrics_queues", "metrics_step_durations",
+    "metrics_queues", "metrics_step_durations", "recent_throughput", "count_tasks",
 }  # fmt: skip
 MOVING = {
     "fire", "attached_state",
@@ -102,7 +103,8 @@ _WORK = {
     "workflow_step_edges", "task_transitions", "workflow_step_transitions", "schedules",
 }  # fmt: skip
 _DRIVE = {
-    "workers", "worker_transitions", "circuit_breakers", "circuit_breaker_transitions", "processors", "step_claims",
+    "workers", "worker_transitions", "worker_overview", "job_workers", "circuit_breakers", "circuit_breaker_transitions",
+    "breaker_overview", "processors", "step_claims",
     "capability_queues", "timers", "rejected_transitions", "tools", "schema_info",
 }  # fmt: skip
 _CONTENTS = {"step_checkpoints", "idempotency_keys"}  # partial results, stored answers

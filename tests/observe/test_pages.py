@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 # ruff: noqa: F811 (a fixture is a parameter of that name)
-
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -117,7 +116,9 @@ def test_a_rare_state_of_a_common_name_is_found_after_empty_pages(crowd: Engine)
     body = crowd.one("select pg_get_functiondef('tasker.find_tasks'::regproc)")
     with crowd.conn.transaction(force_rollback=True):
         crowd.conn.execute(body.replace("else 20000 end", "else 500 end"))
-        crowd.run("update tasker.tasks set name = 'common' where task_uuid in (select task_uuid from tasker.task_overview where phase = 'failed')")
+        crowd.run(
+            "update tasker.tasks set name = 'common' where task_uuid in (select task_uuid from tasker.task_overview where phase = 'failed')"
+        )
         found = list(pages(crowd, 10, name="common", phase="failed", namespace="left"))
         assert [page for page in found if page] == [expected(crowd, "phase = 'failed'")]
         assert len(found) > MANY / 500
@@ -197,3 +198,31 @@ def test_overviews_show_workers_and_breakers(engine: Engine) -> None:
     engine.one("select tasker.record_breaker_result('curl', false)")
     row = engine.row("select * from tasker.breaker_overview")
     assert (row["tool"], row["state"], row["failures"], row["held_back_steps"]) == ("curl", "OPEN", 1, 0)
+
+
+def test_allowed_commands_are_those_that_are_not_refused(engine: Engine) -> None:
+    """Each command is tried from each state in which a task or step can be parked."""
+    for kind, states, park in (
+        ("task", ("pending", "steps_in_process", "blocked_by_failures", "error", "cancelled", "complete"), engine.parked_task),
+        ("step", ("pending", "in_progress", "waiting_for_retry", "error", "cancelled", "complete"), engine.parked_step),
+    ):  # fmt: skip
+        for state in states:
+            uuid = park(state)
+            offered = engine.values("select command from tasker.allowed_commands(%s, %s)", kind, str(uuid))
+            tried = [c for c in COMMANDS[kind] if _is_accepted(engine, c, uuid)]
+            assert sorted(offered) == sorted(tried), (kind, state)
+    with refused("TK400"):
+        engine.rows("select * from tasker.allowed_commands('namespace', 'x')")
+
+
+COMMANDS = {
+    "task": ("cancel_task", "give_up_task", "resolve_task", "reset_task", "resume_task"),
+    "step": ("cancel_step", "skip_step", "retry_step", "reset_step", "resolve_step"),
+}
+
+
+def _is_accepted(engine: Engine, command: str, uuid: UUID) -> bool:
+    with engine.conn.transaction(force_rollback=True):
+        code = engine.row("select code from tasker.attempt_command(%s, %s, 'why', 'ada')", command, str(uuid))["code"]
+    assert code in (None, "TK409"), code
+    return code is None
