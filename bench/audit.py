@@ -63,7 +63,7 @@ def one(conn: psycopg.Connection[Any], query: LiteralString, *parameters: Any) -
     return None if row is None else row[0]
 
 
-def timed(conn: psycopg.Connection[Any], what: str, query: LiteralString, *parameters: Any, repeat: int = 3) -> None:
+def timed(conn: psycopg.Connection[Any], what: str, query: LiteralString, *parameters: Any, repeat: int = 10) -> None:
     """Run a query and print the shortest of its times."""
     shortest, rows = float("inf"), 0
     for _ in range(repeat):
@@ -108,6 +108,12 @@ def ask(conn: psycopg.Connection[Any], workers: list[Any]) -> None:
         conn, "`report_actions_of` a person, all", "select * from tasker.report_actions_of('person 3', %s, %s)", *whole
     )
     timed(conn, "`report_worker`, a thousandth", "select * from tasker.report_worker(%s, %s, %s)", worker, *thousandth)
+    least = "00000000-0000-0000-0000-000000000000"
+    busiest = one(
+        conn, "select worker_uuid from tasker.workflow_step_result_audit group by 1 order by count(*) desc limit 1"
+    )
+    timed(conn, "`report_worker` of the busiest, a page of 1,000 in the middle",
+          "select * from tasker.report_worker(%s, %s, %s, %s, %s, 1000)", busiest, *whole, middle, least)  # fmt: skip
     timed(conn, "`get_audit_by_worker`, newest 100", "select * from tasker.get_audit_by_worker(%s)", worker)
     timed(conn, "`report_correlation`", "select * from tasker.report_correlation(%s)", correlation)
     timed(conn, "`get_audit_by_correlation_id`", "select * from tasker.get_audit_by_correlation_id(%s)", correlation)
@@ -115,13 +121,17 @@ def ask(conn: psycopg.Connection[Any], workers: list[Any]) -> None:
     timed(conn, "`report_failures`, a hundredth", "select * from tasker.report_failures(%s, %s)", *hundredth)
     timed(conn, "`report_retention`, all", "select * from tasker.report_retention(%s, %s)", *whole)
     timed(conn, "`report_completeness`, a thousandth", "select * from tasker.report_completeness(%s, %s)", *thousandth)
-    timed(conn, "`report_completeness`, all", "select * from tasker.report_completeness(%s, %s)", *whole, repeat=1)
+    timed(conn, "`report_completeness`, all", "select * from tasker.report_completeness(%s, %s)", *whole)
     timed(conn, "`report_summary`, a thousandth", "select * from tasker.report_summary(%s, %s)", *thousandth)
-    timed(conn, "`report_summary`, all", "select * from tasker.report_summary(%s, %s)", *whole, repeat=1)
+    timed(conn, "`report_summary`, all", "select * from tasker.report_summary(%s, %s)", *whole)
     timed(conn, "`report_sample` of 25 results of a thousandth",
           "select * from tasker.report_sample('results', %s, %s, 25, 'seed')", *thousandth)  # fmt: skip
     timed(conn, "`report_sample` of 25 results of all",
-          "select * from tasker.report_sample('results', %s, %s, 25, 'seed')", *whole, repeat=1)  # fmt: skip
+          "select * from tasker.report_sample('results', %s, %s, 25, 'seed')", *whole)  # fmt: skip
+    timed(conn, "`report_sample` of 25 tasks of all",
+          "select * from tasker.report_sample('tasks', %s, %s, 25, 'seed')", *whole)  # fmt: skip
+    timed(conn, "`report_population` of results, a page of 1,000 in the middle",
+          "select * from tasker.report_population('results', %s, %s, %s, %s, 1000)", *whole, middle, least)  # fmt: skip
 
 
 def main() -> int:

@@ -91,16 +91,16 @@ grant execute on function
     tasker.get_audit_by_correlation_id(uuid)
   to tasker_auditor, tasker_operator, tasker_client;
 grant execute on function tasker.check_consistency(uuid) to tasker_auditor;
-grant select on tasker.changes, tasker.audit_events, tasker.audit_seals, tasker.attached_transitions to tasker_auditor, tasker_operator;
+grant select on tasker.changes, tasker.audit_events, tasker.audit_seals, tasker.audit_counts, tasker.attached_transitions to tasker_auditor, tasker_operator;
 grant execute on function tasker.verify_audit(bigint), tasker.audit_digest(bigint), tasker.verify_digest(text)
   to tasker_auditor, tasker_operator;
 grant select on tasker.retention_policies, tasker.legal_holds, tasker.archived_tasks, tasker.archived_rows, tasker.purged_tasks
   to tasker_auditor, tasker_operator;
 grant execute on function
     tasker.report_summary(timestamptz, timestamptz, boolean), tasker.report_interventions(timestamptz, timestamptz),
-    tasker.report_actions_of(text, timestamptz, timestamptz), tasker.report_worker(uuid, timestamptz, timestamptz),
+    tasker.report_actions_of(text, timestamptz, timestamptz), tasker.report_worker(uuid, timestamptz, timestamptz, timestamptz, uuid, int),
     tasker.report_correlation(uuid), tasker.report_failures(timestamptz, timestamptz),
-    tasker.report_completeness(timestamptz, timestamptz), tasker.report_population(text, timestamptz, timestamptz),
+    tasker.report_completeness(timestamptz, timestamptz), tasker.report_population(text, timestamptz, timestamptz, timestamptz, uuid, int),
     tasker.report_sample(text, timestamptz, timestamptz, int, text), tasker.report_retention(timestamptz, timestamptz)
   to tasker_auditor, tasker_operator;
 grant execute on function

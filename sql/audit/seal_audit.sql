@@ -35,24 +35,25 @@ begin
   select * into v_last from tasker.audit_seals s order by s.seal_number desc limit 1;
 
   -- Every change is begun by a transaction that has its number before it takes a change_id. So what is begun by now belongs
-  -- to transactions older than this one, whose number comes last.
-  select case when q.is_called then q.last_value + 1 else q.last_value end into v_next from tasker.changes_change_id_seq q;
+  -- to transactions older than this one, whose number comes last. If it has a number already, younger ones may be under way,
+  -- and nothing is settled.
+  if pg_current_xact_id_if_assigned() is null then
+    select case when q.is_called then q.last_value + 1 else q.last_value end into v_next from tasker.changes_change_id_seq q;
+  else
+    v_next := coalesce(v_last.settled_below, 0);
+  end if;
   v_seal.recorded_xid := pg_current_xact_id();
   v_snapshot := pg_current_snapshot();
 
   -- whole changes, as many as stay within the limit, and one at least
   more := false;
   for v_change in
-    select c.change_id, cardinality(c.transition_uuids) as rows from tasker.changes c
-     where c.change_id >= coalesce(v_last.settled_below, 0)
-       and not exists (select from tasker.audit_seals s
-                        where upper(s.change_ids) > coalesce(v_last.settled_below, 0) and s.change_ids @> c.change_id)
-     order by c.change_id
+    select c.change_id, cardinality(c.transition_uuids) as rows from tasker.unsealed_changes c order by c.change_id
   loop
     v_rows := v_rows + v_change.rows;
     if v_rows > p_limit and cardinality(v_ids) > 0 then
       more := true;
-      v_next := v_change.change_id;
+      v_next := least(v_next, v_change.change_id);
       exit;
     end if;
     v_ids := v_ids || v_change.change_id;
@@ -86,6 +87,7 @@ begin
   v_seal.login := session_user;
   v_seal.digest := tasker.seal_digest(v_seal);
   insert into tasker.audit_seals select (v_seal).*;
+  perform tasker.count_sealed(v_seal.change_ids);
 
   seal_number := v_seal.seal_number;
   row_count := v_seal.row_count;
@@ -93,4 +95,4 @@ begin
 end
 $$;
 comment on function tasker.seal_audit(int) is
-  'Seals the changes that are committed and not sealed yet, with all their rows, about p_limit of them: log rows, audit rows, refusals, events. more: call again. Late commits are sealed by the next call. Two callers go one after the other.';
+  'Seals the changes that are committed and not sealed yet, with all their rows, about p_limit of them: log rows, audit rows, refusals, events; and counts them in audit_counts. more: call again. Late commits are sealed by the next call. Two callers go one after the other.';

@@ -4,28 +4,49 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_cursor  tasker.metrics_cursor;
-  v_changes tasker.changes[];
+  v_cursor   tasker.metrics_cursor;
+  v_changes  tasker.changes[];
+  v_next     bigint;  -- what comes after all that is begun
+  v_end      bigint;  -- what comes after the last one counted, if there are more
+  v_snapshot pg_snapshot;
 begin
   -- a standby can't count; it shows what its primary has counted
   if current_setting('transaction_read_only') = 'on' then
     return 0;
+  end if;
+  -- what is begun by now belongs to transactions older than this one, if its number comes after (see seal_audit)
+  if pg_current_xact_id_if_assigned() is null then
+    select case when q.is_called then q.last_value + 1 else q.last_value end into v_next from tasker.changes_change_id_seq q;
   end if;
   -- two scrapes at once: one counts, the other one shows what is there
   select * into v_cursor from tasker.metrics_cursor c for update skip locked;
   if not found then
     return 0;
   end if;
-  -- below the oldest running transaction nothing can appear any more, so every row is counted once
-  select array_agg(c::tasker.changes order by c.recorded_xid, c.change_id)
+  v_snapshot := pg_current_snapshot();
+  -- each change once, whenever it is committed
+  select array_agg(c::tasker.changes order by c.change_id)
     into v_changes
     from (select c.* from tasker.changes c
-           where (c.recorded_xid, c.change_id) > (v_cursor.recorded_xid, v_cursor.change_id)
-             and c.recorded_xid < pg_snapshot_xmin(pg_current_snapshot())
-           order by c.recorded_xid, c.change_id
+           where c.change_id >= v_cursor.settled_below and not v_cursor.counted @> c.change_id
+           order by c.change_id
            limit p_limit) c;
   if v_changes is null then
     return 0;
+  end if;
+  v_cursor.counted := v_cursor.counted + (select range_agg(int8range(c.change_id, c.change_id, '[]')) from unnest(v_changes) c);
+  if cardinality(v_changes) = p_limit then
+    v_end := v_changes[p_limit].change_id + 1;
+  end if;
+  -- Where the server has not come as far as the mark's number, it is another server, and nothing is under way.
+  if v_cursor.folded_xid < pg_snapshot_xmin(v_snapshot) or v_cursor.folded_xid >= pg_snapshot_xmax(v_snapshot) then
+    v_cursor.settled_below := greatest(v_cursor.settled_below, least(v_cursor.next_change_id, v_end));
+    v_cursor.counted := v_cursor.counted - int8multirange(int8range(null, v_cursor.settled_below));
+    v_cursor.folded_xid := null;
+  end if;
+  if v_cursor.folded_xid is null and v_next is not null then
+    v_cursor.next_change_id := least(v_next, v_end);
+    v_cursor.folded_xid := pg_current_xact_id();
   end if;
 
   with new_rows as materialized (
@@ -78,7 +99,8 @@ begin
        set visits = known.visits + excluded.visits, seconds = known.seconds + excluded.seconds
   )
   update tasker.metrics_cursor c
-     set recorded_xid = v_changes[cardinality(v_changes)].recorded_xid, change_id = v_changes[cardinality(v_changes)].change_id;
+     set settled_below = v_cursor.settled_below, counted = v_cursor.counted, next_change_id = v_cursor.next_change_id,
+         folded_xid = v_cursor.folded_xid;
   return cardinality(v_changes);
 end
 $$;

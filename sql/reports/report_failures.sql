@@ -24,7 +24,7 @@ begin
             from tasker.archived_rows o
            cross join lateral (select r.* from tasker.audit_rows r where r.is_archived and r.row_uuid = o.row_uuid limit 1) r
            cross join lateral tasker.with_session(r::tasker.audit_rows) s
-           where o.success = false and o.at >= p_from and o.at < p_until
+           where o.success = false and o.recorded_at >= p_from and o.recorded_at < p_until
           union all
           select j.created_at, 'rejection', j.rejected_transition_uuid, coalesce(j.entity_uuid::text, j.entity_kind), j.task_uuid, j.namespace,
                  j.code, null, null, j.detail ->> 'requested_by', j.message, null, j.login, null, j.application_name, j.client_address, false,

@@ -1,7 +1,10 @@
 create or replace function tasker.report_population(
-  p_kind  text,
-  p_from  timestamptz,
-  p_until timestamptz,
+  p_kind     text,
+  p_from     timestamptz,
+  p_until    timestamptz,
+  p_after_at timestamptz default null,
+  p_after    uuid default null,
+  p_limit    int default null,
   out row_uuid uuid,
   out at       timestamptz,
   out record   jsonb
@@ -10,35 +13,40 @@ language plpgsql
 stable
 security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
 set jit = off
 as $$
 begin
   perform tasker.refuse_bound_login('a population covers all of them');
-  if p_kind = 'results' then
+  if p_kind in ('results', 'tasks') then
+    -- a cursor: each page is planned for what it is
     return query
-    select a.workflow_step_result_audit_uuid, a.recorded_at, to_jsonb(a) from tasker.workflow_step_result_audit a
-     where a.recorded_at >= p_from and a.recorded_at < p_until
-    union all
-    select (r.audit_content::jsonb ->> 2)::uuid, r.at, jsonb_build_object('archived', r.audit_content::jsonb) from tasker.archived_rows r
-     where r.audit_content is not null and r.at >= p_from and r.at < p_until;
-  elsif p_kind = 'tasks' then
-    return query
-    select t.task_uuid, t.created_at, to_jsonb(t) - array['context'] from tasker.tasks t where t.created_at >= p_from and t.created_at < p_until
-    union all
-    select t.task_uuid, t.created_at, (t.content -> 'task') - array['context'] from tasker.archived_tasks t
-     where t.created_at >= p_from and t.created_at < p_until;
+    select p.row_uuid, p.at, tasker.population_record(p.kind, p.row_uuid, p.log_row_uuid)
+      from (select r.* from tasker.counted_rows r
+             where r.kind = case p_kind when 'results' then 'result' else 'task' end
+               and r.at >= greatest(p_from, p_after_at) and r.at < p_until
+               and (p_after is null or (r.at, r.row_uuid) > (p_after_at, p_after))
+             order by r.at, r.row_uuid
+             limit p_limit) p
+     order by p.at, p.row_uuid;
   elsif p_kind = 'interventions' then
     return query
-    select i.row_uuid, i.at, to_jsonb(i) from tasker.report_interventions(p_from, p_until) i;
+    select i.row_uuid, i.at, to_jsonb(i) from tasker.report_interventions(p_from, p_until) i
+     where p_after is null or (i.at, i.row_uuid) > (p_after_at, p_after)
+     order by i.at, i.row_uuid
+     limit p_limit;
   elsif p_kind = 'refusals' then
     return query
     select j.rejected_transition_uuid, j.created_at, to_jsonb(j) from tasker.rejected_transitions j
-     where j.created_at >= p_from and j.created_at < p_until;
+     where j.created_at >= greatest(p_from, p_after_at) and j.created_at < p_until
+       and (p_after is null or (j.created_at, j.rejected_transition_uuid) > (p_after_at, p_after))
+     order by j.created_at, j.rejected_transition_uuid
+     limit p_limit;
   else
     perform tasker.raise_error('TK400', format('there is no population %L', p_kind), jsonb_build_object('kind', p_kind),
                                'Ask for results, tasks, interventions or refusals.');
   end if;
 end
 $$;
-comment on function tasker.report_population(text, timestamptz, timestamptz) is
-  'The whole of what an auditor draws samples from: results, tasks, interventions or refusals, from p_from until before p_until, here and in the archive.';
+comment on function tasker.report_population(text, timestamptz, timestamptz, timestamptz, uuid, int) is
+  'The whole of what an auditor draws samples from, oldest first: results, tasks, interventions or refusals, from p_from until before p_until, here and in the archive. In pages: p_limit rows after the one whose at and row_uuid are p_after_at and p_after.';

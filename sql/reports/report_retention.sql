@@ -25,7 +25,7 @@ begin
          case when e.event = 'tasks_purged' then tasker.purge_digest(e.subject::uuid) = e.detail ->> 'digest' end, e.detail
     from tasker.audit_events e
    where e.created_at >= p_from and e.created_at < p_until
-     and e.event in ('tasks_archived', 'tasks_purged', 'task_held', 'task_released', 'retention_policy_added', 'retention_policy_changed')
+     and e.event in ('tasks_archived', 'tasks_purged', 'task_held', 'task_released', 'archive_partition_dropped', 'retention_policy_added', 'retention_policy_changed')
    order by e.created_at;
 end
 $$;

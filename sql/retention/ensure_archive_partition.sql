@@ -34,6 +34,7 @@ begin
       comment on column tasker.%1$I.requested_by is 'As in archived_rows.';
       comment on column tasker.%1$I.worker_uuid is 'As in archived_rows.';
       comment on column tasker.%1$I.success is 'As in archived_rows.';
+      comment on column tasker.%1$I.recorded_at is 'As in archived_rows.';
       create or replace trigger refuse_truncate before truncate on tasker.%1$I
         for each statement execute function tasker.refuse_log_change();
       comment on trigger refuse_truncate on tasker.%1$I is 'Rows are not removed.';

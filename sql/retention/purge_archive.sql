@@ -35,6 +35,7 @@ begin
   tasks := cardinality(v_tasks);
   rows := 0;
   if tasks = 0 then
+    perform tasker.drop_empty_partitions(p_requested_by);
     return;
   end if;
 
@@ -44,6 +45,9 @@ begin
          array(select r.row_uuid from tasker.archived_rows r where r.task_uuid = a.task_uuid order by r.row_uuid), purge_uuid
     from tasker.archived_tasks a
    where a.task_uuid = any (v_tasks);
+  -- nobody seals, and so counts, meanwhile
+  lock table tasker.audit_seals in share row exclusive mode;
+  perform tasker.uncount_purged(v_tasks);
   delete from tasker.archived_rows r where r.task_uuid = any (v_tasks);
   get diagnostics rows = row_count;
   delete from tasker.archived_tasks a where a.task_uuid = any (v_tasks);
@@ -51,7 +55,8 @@ begin
   values ('tasks_purged', purge_uuid::text, v_policy.namespace, p_requested_by, v_policy.description,
           jsonb_build_object('policy', v_policy.policy, 'purge_after', v_policy.purge_after, 'ended_before', v_before,
                              'tasks', tasks, 'rows', rows, 'digest', tasker.purge_digest(purge_uuid)));
+  perform tasker.drop_empty_partitions(p_requested_by);
 end
 $$;
 comment on function tasker.purge_archive(text, text, int) is
-  'Removes archived families of tasks for good: at most p_limit of them that ended longer ago than the policy asks and are not on legal hold. purged_tasks and an event keep what was removed, by whom, under which policy; the seals still fit. more: call again.';
+  'Removes archived families of tasks for good: at most p_limit of them that ended longer ago than the policy asks and are not on legal hold. purged_tasks and an event keep what was removed, by whom, under which policy; the seals still fit. Months that are past and empty are dropped. more: call again.';

@@ -26,7 +26,7 @@ begin
         ('processors', 'namespaces <@ %s'),
         -- shared by all namespaces
         ('tools', 'false'), ('circuit_breakers', 'false'), ('circuit_breaker_transitions', 'false'),
-        ('changes', 'false'), ('audit_seals', 'false'),
+        ('changes', 'false'), ('audit_seals', 'false'), ('audit_counts', 'false'),
         ('audit_events', 'namespace = any (%s)'), ('retention_policies', 'namespace = any (%s)'),
         ('archived_tasks', 'namespace = any (%s)'), ('purged_tasks', 'namespace = any (%s)'),
         ('archived_rows', 'exists (select from tasker.archived_tasks k where k.task_uuid = archived_rows.task_uuid)'),

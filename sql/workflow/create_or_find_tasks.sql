@@ -17,7 +17,7 @@ declare
 begin
   select t.parent_task_uuid into v_parent
     from unnest(p_tasks) t
-   where t.parent_task_uuid is not null
+   where t.parent_task_uuid is not null and t.resumes_task_uuid is null  -- who resumes a task stands where that one stood
      and not exists (select from tasker.tasks k where k.task_uuid = t.parent_task_uuid and tasker.may_see(k.namespace))
    limit 1;
   if found then

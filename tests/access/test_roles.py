@@ -111,7 +111,7 @@ _CONTENTS = {"step_checkpoints", "idempotency_keys"}  # partial results, stored 
 _EVIDENCE = {
     "workflow_step_result_audit", "audit_records", "rejected_transitions", "timeline", "task_transitions",
     "workflow_step_transitions", "worker_transitions", "circuit_breaker_transitions", "task_overview", "schema_info",
-    "changes", "audit_events", "audit_seals", "attached_transitions", "retention_policies", "legal_holds", "archived_tasks",
+    "changes", "audit_events", "audit_seals", "audit_counts", "attached_transitions", "retention_policies", "legal_holds", "archived_tasks",
     "archived_rows", "purged_tasks",
     "login_bindings", "login_binding_changes", "access_rights", "access_members", "access_warnings",
 }  # fmt: skip

@@ -249,6 +249,25 @@ def test_children_elsewhere_are_left_alone(engine: Engine, world_login: Engine) 
     assert [engine.state(task) for task in (parent, own, child)] == ["cancelled", "cancelled", "steps_in_process"]
 
 
+def test_a_child_of_a_foreign_parent_is_resumed_by_its_own_tenant(engine: Engine, world_login: Engine) -> None:
+    """The new task stands where the old one stood; nothing of the parent is told."""
+    graph = '{"name": "t", "steps": [{"name": "only"}]}'
+    parent = engine.task(chain("work"), namespace="foreign")
+    child = engine.one(
+        "select tasker.create_task_from_graph(%s, p_namespace => 'acme', p_parent_task_uuid => %s)", graph, parent
+    )
+    world_login.command("cancel_task", child)
+    resumed = world_login.one("select tasker.resume_task(%s, 'test', 'somebody')", child)
+    assert engine.one("select parent_task_uuid from tasker.tasks where task_uuid = %s", resumed) == parent
+    assert world_login.one("select count(*) from tasker.task_overview") == 2
+    with refused("TK404"):
+        world_login.one(
+            "select tasker.create_task_from_graph(%s, p_namespace => 'acme', p_parent_task_uuid => %s)", graph, parent
+        )
+    engine.command("cancel_task", parent)
+    assert engine.state(resumed) == "cancelled"
+
+
 @pytest.fixture
 def world_login(engine: Engine, database: str) -> Iterator[Engine]:
     """A login of all roles, bound to acme."""

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from uuid import UUID, uuid4
 
 import psycopg
 import pytest
 
-from tests.audit.evidence import LOGS, live, verify
+from pgtasker import migrate
+from pgtasker.server import EmbeddedServer
+from tests.audit.evidence import LOGS, live, triggers_off, verify
+from tests.conftest import FAST, SERVERS, TestServer
 from tests.kernel.engine import Engine, Row, chain, refused
 
 NOWHERE = "01890000-0000-7000-8000-000000000000"
@@ -308,3 +313,48 @@ def test_a_refusal_that_somebody_makes_up_carries_the_own_login(engine: Engine, 
         Engine(conn).run("select tasker.record_refusal('cancel_task', %s, 'TK409', 'made up')", uuid4())
         name = Engine(conn).one("select session_user")
     assert engine.one("select login from tasker.rejected_transitions") == name
+
+
+@pytest.fixture
+def tcp_server(server: TestServer, server_folder: Path) -> Iterator[EmbeddedServer]:
+    """A server that listens on this machine's own address."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with EmbeddedServer(
+        server_folder / f"{server.name}-tcp", bin_dir=SERVERS[server.name], settings=FAST, port=port
+    ) as tcp:
+        yield tcp
+
+
+def test_the_address_of_a_session_stands_beside_what_it_did(tcp_server: EmbeddedServer) -> None:
+    """Over TCP: in changes, refusals, bindings and reports; it is sealed with them."""
+    dsn = tcp_server.tcp_uri()
+    migrate.upgrade(dsn)
+    with psycopg.connect(dsn, autocommit=True) as conn, psycopg.connect(tcp_server.uri(), autocommit=True) as local:
+        engine, beside = Engine(conn), Engine(local)
+        here = engine.one("select inet_client_addr()")
+        assert str(here) == "127.0.0.1"
+        task, other = engine.task(chain("only")), beside.task(chain("only"))
+        engine.run("select tasker.cancel_task(%s, 'why', 'ada')", task)
+        beside.run("select tasker.cancel_task(%s, 'why', 'ada')", other)
+        engine.row("select * from tasker.attempt_command('cancel_task', %s, 'why', 'ada')", str(task))
+        engine.run("select tasker.bind_login('public', null, 'why', 'ada')")
+        period = "'-infinity', 'infinity'"
+        addresses = {
+            row["task_uuid"]: row["client_address"]
+            for row in engine.rows(f"select * from tasker.report_interventions({period})")
+            if row["log"] == "task"
+        }
+        assert addresses == {task: here, other: None}
+        assert engine.values("select client_address from tasker.rejected_transitions") == [here]
+        assert engine.values("select client_address from tasker.login_binding_changes") == [here]
+        told = engine.rows(f"select client_address from tasker.report_failures({period}) where log = 'rejection'")
+        assert [row["client_address"] for row in told] == [here]
+        engine.run("select tasker.unbind_login('public', 'why', 'ada')")
+        engine.row("select * from tasker.seal_audit()")
+        assert verify(engine) == []
+        for table in ("changes", "rejected_transitions", "login_binding_changes"):
+            with conn.transaction(force_rollback=True), triggers_off(engine, table):
+                engine.run(f"update tasker.{table} set client_address = '10.0.0.1' where client_address is not null")
+                assert verify(engine) != []

@@ -12,7 +12,7 @@ import pytest
 
 from pgtasker.migrate import SQL_TREE
 from pgtasker.server import EmbeddedServer
-from tests.audit.evidence import live, seal, triggers_off, verify, work
+from tests.audit.evidence import LOGS, live, seal, triggers_off, verify, work
 from tests.conftest import FAST, SERVERS, TestServer
 from tests.kernel.engine import Engine, chain
 
@@ -31,11 +31,22 @@ def restore(server: EmbeddedServer, dsn: str, dump: str) -> None:
     run(server, "psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", dsn, text=dump)
 
 
+def counted(engine: Engine) -> tuple[int, int]:
+    """How many transitions the counters of metrics tell of, and how many there are."""
+    while engine.one("select tasker.metrics_fold()"):
+        pass
+    return (
+        engine.one("select coalesce(sum(transitions), 0)::bigint from tasker.metrics_transition_totals"),
+        engine.one("select " + " + ".join(f"(select count(*) from tasker.{LOGS[log][0]})" for log in LOGS if log not in ("rejection", "event", "binding"))),
+    )  # fmt: skip
+
+
 @pytest.fixture
 def lived(engine: Engine) -> Engine:
     """Sealed evidence, and some that is not sealed yet."""
     live(engine)
     seal(engine, limit=50)
+    assert len(set(counted(engine))) == 1
     work(engine)
     return engine
 
@@ -49,6 +60,8 @@ def goes_on(dsn: str, kept: str) -> None:
         assert engine.rows("select * from tasker.unaccounted_rows()") == []
         for _ in range(3):
             work(engine)
+            counters, transitions = counted(engine)
+            assert counters == transitions
             assert len(seal(engine)) == 1
             assert verify(engine) == []
         covered = engine.one("select sum(upper(r) - lower(r)) from tasker.audit_seals, unnest(change_ids) r")

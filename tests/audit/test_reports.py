@@ -9,7 +9,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from tests.audit.evidence import live, seal, triggers_off, work
+from tests.audit.evidence import live, seal, triggers_off, verify, work
 from tests.audit.test_retention import age, archive, done, policy, purge
 from tests.kernel.engine import Engine, Row, chain, refused
 
@@ -159,11 +159,19 @@ def test_completeness_shows_what_is_not_sealed_and_not_audited(engine: Engine) -
     (steps,) = [row for row in rows if row["log"] == "step"]
     assert (steps["results"], steps["audited"]) == (2, 2)
     assert steps["rows"] == steps["sealed_rows"] == engine.one("select count(*) from tasker.workflow_step_transitions")
+    work(engine)
     with triggers_off(engine, "workflow_step_result_audit"):
         engine.run(
-            "delete from tasker.workflow_step_result_audit where success and ctid = (select min(ctid) from tasker.workflow_step_result_audit)"
+            "delete from tasker.workflow_step_result_audit where success and ctid = (select max(ctid) from tasker.workflow_step_result_audit)"
         )
-    assert [row["log"] for row in report(engine, "completeness") if not row["is_complete"]] == ["step"]
+    seal(engine)
+    (steps,) = [row for row in report(engine, "completeness") if not row["is_complete"]]
+    assert (steps["log"], steps["results"], steps["audited"]) == ("step", 4, 3)
+    with triggers_off(engine, "workflow_step_result_audit"):
+        engine.run("delete from tasker.workflow_step_result_audit")
+    (steps,) = [row for row in report(engine, "completeness") if row["log"] == "step"]
+    assert steps["audited"] == 3, "what was sealed is told; that it still stands is for verify_audit"
+    assert {row["finding"] for row in verify(engine)} == {"audit_row_missing"}
 
 
 @pytest.mark.parametrize("kind", ["results", "tasks", "interventions", "refusals"])

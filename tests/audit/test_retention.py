@@ -55,6 +55,62 @@ def open_families(engine: Engine) -> int:
     return engine.one("select count(*) from tasker.tasks where completed_at is null")  # type: ignore[no-any-return]
 
 
+def months(engine: Engine) -> set[str]:
+    return set(
+        engine.values(
+            "select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid"
+            " where i.inhparent = 'tasker.archived_rows'::regclass and c.relname <> 'archived_rows_other'"
+        )
+    )
+
+
+def aged_archive(engine: Engine) -> None:
+    """Something archived, and a partition of a month that is past, with a row in it."""
+    policy(engine, purge="30 days")
+    done(engine)
+    age(engine, "1 year")
+    archive(engine)
+    engine.run("set role tasker_owner")
+    engine.run("select tasker.ensure_archive_partition('2020-01-01')")
+    engine.run("reset role")
+    task = engine.one("select task_uuid from tasker.archived_tasks")
+    with triggers_off(engine, "archived_rows_2020_01"):
+        engine.run("insert into tasker.archived_rows (month, row_uuid, task_uuid, log, content) values ('2020-01-01', gen_random_uuid(), %s, 'task', '[]')", task)  # fmt: skip
+
+
+def test_a_month_that_is_past_goes_when_its_last_row_is_purged(engine: Engine) -> None:
+    aged_archive(engine)
+    (this_month,) = months(engine) - {"archived_rows_2020_01"}
+    assert purge(engine)["tasks"] == 1
+    assert months(engine) == {this_month}, "this month may still get rows"
+    (event,) = engine.rows("select * from tasker.audit_events where event = 'archive_partition_dropped'")
+    assert (event["subject"], event["requested_by"], event["detail"]) == (
+        "archived_rows_2020_01",
+        "ada",
+        {"month": "2020-01-01"},
+    )
+    assert engine.rows("select * from tasker.access_warnings") == []
+    assert event["event"] in {
+        row["event"] for row in engine.rows("select * from tasker.report_retention('-infinity', 'infinity')")
+    }
+
+
+def test_a_month_that_somebody_reads_or_that_holds_rows_stays(engine: Engine, connect: Connect) -> None:
+    aged_archive(engine)
+    keeper = engine.one("select task_uuid from tasker.archived_tasks")
+    engine.run("select tasker.hold_task(%s, 'case 7', 'ada')", keeper)
+    purge(engine)
+    assert "archived_rows_2020_01" in months(engine), "it is not empty"
+    engine.run("select tasker.release_task(%s, 'closed', 'ada')", keeper)
+    reader = Engine(connect(autocommit=False))
+    reader.rows("select count(*) from tasker.archived_rows")
+    assert purge(engine)["tasks"] == 1, "a purge does not wait for readers"
+    assert "archived_rows_2020_01" in months(engine)
+    reader.conn.rollback()
+    purge(engine)
+    assert "archived_rows_2020_01" not in months(engine), "the next purge drops it"
+
+
 # -- the way of a task
 
 

@@ -288,6 +288,7 @@ def test_who_seals_anew_after_tampering_is_found_by_the_digest_kept_outside(seal
             "update tasker.task_transitions set metadata = '{\"forged\": true}' where sort_key = 1 and most_recent = false"
         )
         sealed.run("delete from tasker.audit_seals")
+        sealed.run("delete from tasker.audit_counts")
     seal(sealed, limit=40)
     assert verify(sealed) == [], "inside of the database nothing tells"
     differs = [sealed.rows("select * from tasker.verify_digest(%s)", line) for line in kept]
@@ -313,6 +314,25 @@ def test_what_is_no_digest_is_refused(engine: Engine, line: str | None) -> None:
 
 
 # -- late commits, two sealers, killed sealers
+
+
+def test_a_late_commit_beside_two_seals_of_one_transaction_is_sealed(engine: Engine, connect: Connect) -> None:
+    """The second one has the number of the first, and says nothing of what was begun in between."""
+    engine.run("select tasker.ensure_namespace('default')")
+    work(engine)
+    sealer, late = Engine(connect(autocommit=False)), Engine(connect(autocommit=False))
+    sealer.row("select * from tasker.seal_audit()")
+    late.task(chain("late"))
+    work(engine)
+    sealer.row("select * from tasker.seal_audit()")
+    sealer.conn.commit()
+    work(engine)
+    seal(engine)
+    late.conn.commit()
+    assert verify(engine) == []
+    assert len(seal(engine)) == 1
+    assert verify(engine) == []
+    assert engine.rows("select * from tasker.unsealed_changes") == []
 
 
 def test_a_late_commit_is_sealed_by_the_next_seal(engine: Engine, connect: Connect) -> None:

@@ -18,10 +18,11 @@ from pgtasker.cli._errors import OK, REFUSED, CommandError, usage_error
 from pgtasker.cli._settings import settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from typing import LiteralString
 
     from pgtasker import AuditRecord
+    from pgtasker.cli._database import Database
 
 app = App(name="audit", help="Read the audit trail, seal it and verify it.", result_action="return_value")
 
@@ -206,15 +207,19 @@ _REPORTS: dict[str, LiteralString] = {
     "summary": "select * from tasker.report_summary(%(since)s, %(until)s, %(verify)s)",
     "interventions": "select * from tasker.report_interventions(%(since)s, %(until)s)",
     "actions": "select * from tasker.report_actions_of(%(of)s, %(since)s, %(until)s)",
-    "worker": "select * from tasker.report_worker(%(of)s, %(since)s, %(until)s)",
+    "worker": "select * from tasker.report_worker(%(of)s, %(since)s, %(until)s, %(after_at)s, %(after)s, %(page)s)",
     "correlation": "select * from tasker.report_correlation(%(of)s)",
     "failures": "select * from tasker.report_failures(%(since)s, %(until)s)",
     "completeness": "select * from tasker.report_completeness(%(since)s, %(until)s)",
-    "population": "select * from tasker.report_population(%(kind)s, %(since)s, %(until)s)",
+    "population": (
+        "select * from tasker.report_population(%(kind)s, %(since)s, %(until)s, %(after_at)s, %(after)s, %(page)s)"
+    ),
     "sample": "select * from tasker.report_sample(%(kind)s, %(since)s, %(until)s, %(size)s, %(seed)s)",
     "retention": "select * from tasker.report_retention(%(since)s, %(until)s)",
     "access": "select * from tasker.access_members",
 }
+_PAGED = ("worker", "population")
+_PAGE = 10_000
 _OF = {"actions": "a name or login", "worker": "a worker's uuid", "correlation": "a correlation id"}
 
 
@@ -242,23 +247,39 @@ def report(
     asked = {"since": since, "until": until, "of": of, "kind": kind, "size": size, "seed": seed, "verify": verify}
     with database() as db:
         db.connection.execute("set timezone = 'UTC'")
-        rows = db.rows(_REPORTS[report], asked)
-    _emit_report(report, rows, "jsonl" if settings.json else format_)
+        # one moment for all pages
+        db.connection.execute("begin isolation level repeatable read read only")
+        _emit_report(report, _report_rows(db, report, asked), "jsonl" if settings.json else format_)
     return OK
 
 
-def _emit_report(report: str, rows: list[dict[str, Any]], format_: str) -> None:
+def _report_rows(db: Database, report: str, asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The rows of a report; those that may be long page by page."""
+    page: list[dict[str, Any]] = []
+    while True:
+        after = (
+            {"after_at": page[-1]["at"], "after": page[-1]["row_uuid"]} if page else {"after_at": None, "after": None}
+        )
+        page = db.rows(_REPORTS[report], {**asked, **after, "page": _PAGE})
+        yield from page
+        if report not in _PAGED or len(page) < _PAGE:
+            return
+
+
+def _emit_report(report: str, found: Iterator[dict[str, Any]], format_: str) -> None:
     if format_ == "jsonl":
-        for row in rows:
+        for row in found:
             output.emit_json_line(row)
     elif format_ == "csv":
         writer = csv.writer(sys.stdout, lineterminator="\n")
-        if rows:
-            writer.writerow(rows[0])
-        writer.writerows([_cell(value) for value in row.values()] for row in rows)
+        for number, row in enumerate(found):
+            if number == 0:
+                writer.writerow(row)
+            writer.writerow([_cell(value) for value in row.values()])
     elif report == "summary":
-        _print_summary(rows)
+        _print_summary(list(found))
     else:
+        rows = list(found)
         columns = [name for name in (rows[0] if rows else ()) if name not in ("detail", "record")]
         output.emit_rows(rows, columns, empty="nothing in this period")
         output.talk(f"{len(rows):,} rows")
