@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pgtasker._rows import BreakerPermit as BreakerPermit
     from pgtasker._rows import Change as Change
     from pgtasker._rows import ClaimedStep as ClaimedStep
+    from pgtasker._rows import Commanded as Commanded
     from pgtasker._rows import DriveCounts as DriveCounts
     from pgtasker._rows import Explanation as Explanation
     from pgtasker._rows import Finding as Finding
@@ -83,6 +84,7 @@ _EXPORTS: dict[str, str] = {
     "BreakerPermit": "_rows",
     "Change": "_rows",
     "ClaimedStep": "_rows",
+    "Commanded": "_rows",
     "DriveCounts": "_rows",
     "Explanation": "_rows",
     "Finding": "_rows",

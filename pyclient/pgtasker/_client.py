@@ -38,6 +38,7 @@ from ._rows import (
     BreakerPermit,
     Change,
     ClaimedStep,
+    Commanded,
     DriveCounts,
     Explanation,
     Finding,
@@ -271,6 +272,38 @@ class Client:
         """Choose what the namespace sends by NOTIFY."""
         self._one(sql.SET_NAMESPACE_NOTIFICATIONS, {"namespace": namespace, "mode": mode}, conn)
 
+    def pause_namespace(
+        self,
+        namespace: str,
+        reason: str,
+        requested_by: str,
+        *,
+        request_id: str | None = None,
+        conn: CallersConnection | None = None,
+    ) -> None:
+        """Hand no step of a namespace to any worker; what is running goes on, and tasks are still created."""
+        self._one(
+            sql.PAUSE_NAMESPACE,
+            {"namespace": namespace, "reason": reason, "requested_by": requested_by, "request_id": request_id},
+            conn,
+        )
+
+    def resume_namespace(
+        self,
+        namespace: str,
+        reason: str,
+        requested_by: str,
+        *,
+        request_id: str | None = None,
+        conn: CallersConnection | None = None,
+    ) -> None:
+        """Hand out the steps of a paused namespace again."""
+        self._one(
+            sql.RESUME_NAMESPACE,
+            {"namespace": namespace, "reason": reason, "requested_by": requested_by, "request_id": request_id},
+            conn,
+        )
+
     def schema_version(self, *, conn: CallersConnection | None = None) -> str:
         """Return the version of the installed schema."""
         return self._one(sql.SCHEMA_VERSION, None, conn)
@@ -301,6 +334,7 @@ class Client:
         tags: Any = None,
         requested_by: str | None = None,
         start: bool = True,
+        start_at: dt.datetime | None = None,
         vocabulary: str | None = None,
         request_id: str | None = None,
         conn: CallersConnection | None = None,
@@ -314,11 +348,12 @@ class Client:
             version: the template's version; None takes the newest.
             idempotency_key: the same key with the same request returns the task made the first time.
             correlation_id: carried into every step, log row and audit row; made up when None.
-            priority: higher is claimed first.
+            priority: from -9 to 9; steps of a higher one are claimed first, but none starve.
             parent_task_uuid: the task this one belongs to.
             tags: a JSON object to find the task by.
             requested_by: who asked.
             start: False leaves the task in its first state.
+            start_at: it starts then and not before; a time with its zone.
             vocabulary: by whose names of states and events it runs; None: the template's.
             conn: the caller's transaction: the task exists if and when that commits.
 
@@ -345,6 +380,7 @@ class Client:
                 "tags": dumps({} if tags is None else tags, "tags"),
                 "requested_by": requested_by,
                 "start": start,
+                "start_at": start_at,
                 "request_id": request_id,
             },
             conn,
@@ -374,6 +410,7 @@ class Client:
         tags: Any = None,
         requested_by: str | None = None,
         start: bool = True,
+        start_at: dt.datetime | None = None,
         request_id: str | None = None,
         conn: CallersConnection | None = None,
     ) -> UUID:
@@ -398,6 +435,7 @@ class Client:
                 "tags": dumps({} if tags is None else tags, "tags"),
                 "requested_by": requested_by,
                 "start": start,
+                "start_at": start_at,
                 "request_id": request_id,
             },
             conn,
@@ -1087,7 +1125,7 @@ class Client:
             version: of the template; None takes the newest when the time comes.
             vocabulary: under whose names the tasks run; None takes that of the template.
             tags: of the tasks; ``schedule`` is added to them.
-            priority: of the tasks.
+            priority: of the tasks, from -9 to 9.
             catch_up: of times that passed while nobody ticked: a task for the newest, for all, or for none.
             overlap: ``skip`` creates none while the task before is not finished.
             requested_by: who asks; kept with the schedule and its tasks.
@@ -1682,6 +1720,48 @@ class Client:
     ) -> list[Finding]:
         """Recompute every cached number of a task (or of all) from the logs; an empty list is the right answer."""
         return self._rows(sql.CHECK_CONSISTENCY, {"task_uuid": as_uuid(task_uuid, "task_uuid")}, conn)
+
+    def command_all(
+        self,
+        command: str,
+        filter: Mapping[str, Any],
+        reason: str,
+        requested_by: str,
+        *,
+        dry_run: bool = True,
+        limit: int = 1000,
+        conn: CallersConnection | None = None,
+    ) -> list[Commanded]:
+        """Give one command to all tasks, or steps of tasks, that a filter finds and for which the rules have it.
+
+        Args:
+            command: ``cancel_task``, ``give_up_task``, ``resolve_task``, ``reset_task``, ``fail_validation``,
+                ``cancel_step``, ``skip_step`` or ``retry_step``.
+            filter: at least one of ``namespace``, ``name``, ``state``, ``phase``, ``tags`` (an object),
+                ``correlation_id``, ``requested_by``, ``created_after``, ``created_before`` (ISO 8601 with offset);
+                for steps also ``step``, ``step_state``, ``handler``.
+            reason: why, kept in the log of each.
+            requested_by: who asks.
+            dry_run: only show what is found.
+            limit: at most so many; call again while as many are answered.
+            conn: the caller's transaction.
+
+        Raises:
+            InvalidDefinition: no such command or filter.
+            NotOwner: no right to the command.
+        """
+        return self._rows(
+            sql.COMMAND_ALL,
+            {
+                "command": command,
+                "filter": dumps(dict(filter), "filter"),
+                "reason": reason,
+                "requested_by": requested_by,
+                "dry_run": dry_run,
+                "limit": limit,
+            },
+            conn,
+        )
 
     def find_stuck(
         self, older_than: float | dt.timedelta = 600.0, *, conn: CallersConnection | None = None

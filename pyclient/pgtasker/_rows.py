@@ -247,6 +247,19 @@ class Recovery:
 
 
 @dataclass(frozen=True, slots=True)
+class Commanded:
+    """One task or step that ``command_all`` found: ``after`` is None for a dry run, ``code`` tells a refusal."""
+
+    task_uuid: UUID
+    workflow_step_uuid: UUID | None
+    name: str
+    before: str
+    after: str | None
+    code: str | None
+    message: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Schedule:
     """A row of ``tasker.schedules``: what creates tasks by the clock, and when it does so next (None: it is paused)."""
 

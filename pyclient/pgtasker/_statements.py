@@ -109,6 +109,9 @@ ENSURE_NAMESPACE = _scalar("ensure_namespace", str, {"namespace": "text", "descr
 SET_NAMESPACE_NOTIFICATIONS: Statement[str] = _scalar(
     "set_namespace_notifications", str, {"namespace": "text", "mode": "text"}, repeatable=True
 )
+_NAMESPACE_BY_HAND = {"namespace": "text", "reason": "text", "requested_by": "text", **_REQUEST}
+PAUSE_NAMESPACE: Statement[str] = _scalar("pause_namespace", str, _NAMESPACE_BY_HAND)
+RESUME_NAMESPACE: Statement[str] = _scalar("resume_namespace", str, _NAMESPACE_BY_HAND)
 SCHEMA_VERSION = _scalar("schema_version", str, repeatable=True)
 LIFECYCLE_DIAGRAM = _scalar("lifecycle_diagram", str, {"lifecycle": "text", "format": "text"}, repeatable=True)
 
@@ -122,6 +125,7 @@ _TASK_OPTIONS = {
     "parent_task_uuid": "uuid",
     "tags": "jsonb",
     "requested_by": "text",
+    "start_at": "timestamptz",
     "start": "boolean",
     **_REQUEST,
 }
@@ -365,6 +369,19 @@ CHANGES_AFTER = _set(
 CURRENT_CURSOR = _scalar("current_cursor", str, repeatable=True)
 CHECK_CONSISTENCY = _set(
     "check_consistency", rows.Finding, _columns(rows.Finding), {"task_uuid": "uuid"}, repeatable=True
+)
+COMMAND_ALL = _set(
+    "command_all",
+    rows.Commanded,
+    _columns(rows.Commanded),
+    {
+        "command": "text",
+        "filter": "jsonb",
+        "reason": "text",
+        "requested_by": "text",
+        "dry_run": "boolean",
+        "limit": "int",
+    },
 )
 FIND_STUCK = _records("find_stuck", {"older_than": "interval"})
 RECOVER = _set(

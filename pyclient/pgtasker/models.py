@@ -99,6 +99,7 @@ class TaskNamespace(Base):
     notifications: Mapped[str]
     description: Mapped[str | None]
     created_at: Mapped[dt.datetime]
+    paused_at: Mapped[dt.datetime | None]
 
 
 class NamedTask(Base):
@@ -149,6 +150,7 @@ class Task(Base):
     worker_count: Mapped[int | None]
     depth: Mapped[int]
     final_validation: Mapped[bool]
+    start_at: Mapped[dt.datetime | None]
     created_at: Mapped[dt.datetime]
     started_at: Mapped[dt.datetime | None]
     completed_at: Mapped[dt.datetime | None]

@@ -36,11 +36,13 @@ grant execute on function
 -- clients create
 grant execute on function
     tasker.register_template(jsonb, text), tasker.ensure_namespace(text, text), tasker.create_tasks(jsonb),
-    tasker.create_task(text, jsonb, text, text, text, uuid, int, uuid, jsonb, text, boolean, text, text),
-    tasker.create_task_from_graph(jsonb, jsonb, text, text, uuid, int, uuid, jsonb, text, boolean, text),
+    tasker.create_task(text, jsonb, text, text, text, uuid, int, uuid, jsonb, text, boolean, text, timestamptz, text),
+    tasker.create_task_from_graph(jsonb, jsonb, text, text, uuid, int, uuid, jsonb, text, boolean, timestamptz, text),
     tasker.cancel_task(uuid, text, text, text),
     tasker.schedule_tasks(text, text, text, jsonb, text, text, text, text, jsonb, int, text, text, text, text),
-    tasker.cron_times(text, text, timestamptz, timestamptz, int)
+    tasker.cron_times(text, text, timestamptz, timestamptz, int),
+    -- asks for the right to the command itself
+    tasker.command_all(text, jsonb, text, text, boolean, int)
   to tasker_client, tasker_operator;
 grant select on tasker.schedules to tasker_client, tasker_operator;
 
@@ -72,10 +74,10 @@ grant execute on function
     tasker.pause_schedule(text, text, text, text, text), tasker.resume_schedule(text, text, text, text, text),
     tasker.remove_schedule(text, text, text, text, text), tasker.backfill_schedule(text, timestamptz, timestamptz, text, text, text, boolean),
     tasker.recover(boolean, uuid, text, text), tasker.purge_expired(int), tasker.define_vocabulary(jsonb), tasker.check_consistency(uuid), tasker.find_stuck(interval),
-    tasker.set_namespace_notifications(text, text)
+    tasker.set_namespace_notifications(text, text), tasker.pause_namespace(text, text, text, text), tasker.resume_namespace(text, text, text, text)
   to tasker_operator;
 grant select on tasker.workers, tasker.worker_transitions, tasker.worker_overview, tasker.job_workers, tasker.circuit_breakers,
-                tasker.circuit_breaker_transitions, tasker.breaker_overview, tasker.processors, tasker.step_claims, tasker.capability_queues, tasker.timers, tasker.rejected_transitions, tasker.tools,
+                tasker.circuit_breaker_transitions, tasker.breaker_overview, tasker.processors, tasker.step_claims, tasker.work_queues, tasker.timers, tasker.rejected_transitions, tasker.tools,
                 tasker.schema_info
   to tasker_operator, tasker_monitor;
 -- contents: partial results, stored answers

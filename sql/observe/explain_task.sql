@@ -13,8 +13,10 @@ declare
   v_summary text;
   v_reasons jsonb;
   v_owner   record;
+  v_start_at timestamptz;
 begin
   select * into v_task from tasker.task_status(p_task_uuid);
+  select t.start_at into v_start_at from tasker.tasks t where t.task_uuid = p_task_uuid;
 
   select jsonb_agg(jsonb_build_object('step', w.name, 'step_uuid', w.workflow_step_uuid, 'state', w.state, 'why', w.why, 'call', w.call)
                    order by w.importance, w.ordinal)
@@ -26,6 +28,10 @@ begin
                       when o.phase = 'cancelled' then 'was cancelled, so what depends on it can''t start'
                       when o.phase = 'waiting_retry' then format('failed at attempt %s of %s and is tried again at %s', o.attempts, o.max_attempts, o.next_retry_at)
                       when o.phase = 'running' then format('is held by worker %s until %s', o.worker_uuid, o.lease_expires_at)
+                      when o.phase in ('queued', 'pending') and o.unmet_dependencies = 0 and requeued.due_at is not null
+                        then format('waits until %s to stand in its queue', requeued.due_at)
+                      when o.phase = 'queued' and (select n.paused_at is not null from tasker.task_namespaces n where n.namespace = o.namespace)
+                        then format('stands in the queue of namespace %s, which is paused', o.namespace)
                       when o.phase = 'queued' then format('stands in the queue of namespace %s; %s', o.namespace,
                              case when exists (select from tasker.workers w
                                                 join tasker.worker_transitions wt on wt.worker_uuid = w.worker_uuid and wt.most_recent
@@ -50,9 +56,14 @@ begin
                         then format('select tasker.retry_step(%L, p_reason => ''...'', p_requested_by => ''...'')', o.workflow_step_uuid)
                       when o.phase = 'waiting_retry' then 'select tasker.tick()'
                       when o.phase = 'running' and o.lease_expires_at <= tasker.clock() then 'select tasker.tick()'
+                      when o.phase in ('queued', 'pending') and o.unmet_dependencies = 0 and requeued.due_at is not null then null
+                      when o.phase = 'queued' and (select n.paused_at is not null from tasker.task_namespaces n where n.namespace = o.namespace)
+                        then format('select tasker.resume_namespace(%L, p_reason => ''...'', p_requested_by => ''...'')', o.namespace)
                       when o.phase = 'queued' then format('pgtasker worker run your_module:worker --namespace %s', o.namespace)
                       when o.phase in ('reported_success', 'reported_failure') then 'select tasker.orchestrate()' end as call
             from tasker.step_overview o
+            left join lateral (select min(m.due_at) as due_at from tasker.timers m
+                                where m.workflow_step_uuid = o.workflow_step_uuid and m.kind = 'requeue') requeued on true
            where o.task_uuid = p_task_uuid
              and not (o.is_terminal and (o.phase in ('succeeded', 'resolved') or o.left_out))
            order by 4, o.ordinal
@@ -70,6 +81,8 @@ begin
     when v_task.phase = 'blocked' then format('The task is blocked: %s step(s) failed and nothing that is left can start. Retry or resolve what failed, or resolve or give up the task.', v_task.failed_steps)
     when v_task.satisfied_steps = v_task.total_steps and (tasker.task_facts_of(p_task_uuid)).awaits_validation
       then 'Every step is done, and the final validation is waited for: pass_validation or fail_validation gives it.'
+    when v_task.phase = 'pending' and v_start_at is not null
+      then format('The task was created and starts at %s. select tasker.transition_task(task_uuid, ''start'') starts it now.', v_start_at)
     when v_task.phase = 'pending' then 'The task was created and not started. select tasker.transition_task(task_uuid, ''start'') starts it.'
     when v_task.in_flight_steps > 0 then format('The task is moving: %s step(s) are queued, running or reported; %s of %s are done.', v_task.in_flight_steps, v_task.satisfied_steps, v_task.total_steps)
     when v_task.waiting_retry_steps > 0 then format('The task waits for the retry of %s step(s).', v_task.waiting_retry_steps)

@@ -8,7 +8,7 @@ declare
   v_queue text;
 begin
   for v_queue in
-    select n.queue_name from tasker.task_namespaces n union select c.queue_name from tasker.capability_queues c
+    select n.queue_name from tasker.task_namespaces n union select c.queue_name from tasker.work_queues c
   loop
     if to_regclass('pgmq.' || quote_ident('q_' || v_queue)) is not null then
       return query execute format(

@@ -71,7 +71,7 @@ begin
       join tasker.lifecycle_states x on x.lifecycle = c.lifecycle and x.state = c.to_state and not x.is_terminal
      where (p_task_uuid is null or t.task_uuid = p_task_uuid)
        and (v_bound is null or t.namespace = any (v_bound))
-       and t.started_at is not null
+       and (t.started_at is not null or t.start_at <= tasker.clock())
        and cardinality(tasker.foreign_owned(array[t.task_uuid], null)) = 0
        and exists (select from tasker.task_path(c.lifecycle, c.to_state, (
                      select row((f.facts).total_steps, (f.facts).pending_steps, (f.facts).ready_steps, (f.facts).in_flight_steps,

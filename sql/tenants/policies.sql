@@ -19,7 +19,7 @@ begin
         ('workflow_step_edges', 'exists (select from tasker.tasks k where k.task_uuid = workflow_step_edges.task_uuid)'),
         ('workflow_step_result_audit', 'namespace = any (%s)'), ('rejected_transitions', 'namespace = any (%s)'),
         ('step_claims', 'namespace = any (%s)'), ('step_checkpoints', 'namespace = any (%s)'),
-        ('timers', 'namespace = any (%s)'), ('schedules', 'namespace = any (%s)'), ('capability_queues', 'namespace = any (%s)'),
+        ('timers', 'namespace = any (%s)'), ('schedules', 'namespace = any (%s)'), ('work_queues', 'namespace = any (%s)'),
         ('attached_lifecycles', 'namespace = any (%s)'), ('attached_transitions', 'namespace = any (%s)'),
         ('workers', 'namespaces <@ %s'), ('worker_transitions', 'tasker.may_see_worker(worker_uuid)'),
         ('job_workers', 'tasker.may_see_worker(worker_uuid)'),

@@ -17,4 +17,4 @@ begin
 end
 $$;
 comment on function tasker.requeue_steps(tasker.timers[]) is
-  'Puts steps that a breaker held back into their queue again. Their state did not change; one that has moved meanwhile is left alone.';
+  'Puts steps whose delay is over, or that a breaker held back, into their queue. Their state did not change; one that has moved meanwhile is left alone.';

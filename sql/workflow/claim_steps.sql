@@ -20,6 +20,7 @@ declare
   v_spaces text[] := array[]::text[];
   v_space  text;
   v_starting uuid[];
+  v_fair   boolean := random() < 0.1;
   v_bound  text[] := tasker.bound_namespaces();
 begin
   if p_limit is null or p_limit not between 1 and 10000 then
@@ -56,15 +57,18 @@ begin
     return;
   end if;
 
-  -- a new order every time, so that no namespace starves behind a busy one
+  -- Urgent ones first, and otherwise a new order every time, so that no namespace starves behind a busy one. One claim in
+  -- ten looks at no priority, so that nothing starves behind what is urgent.
   for v_queue in
     select q.namespace, q.queue_name
-      from (select n.namespace, n.queue_name from tasker.task_namespaces n
+      from (select n.namespace, n.queue_name, 0 as priority from tasker.task_namespaces n where n.paused_at is null
             union all
-            select c.namespace, c.queue_name from tasker.capability_queues c where c.requires <@ v_worker.capabilities) q
+            select c.namespace, c.queue_name, c.priority
+              from tasker.work_queues c join tasker.task_namespaces n on n.namespace = c.namespace and n.paused_at is null
+             where c.requires <@ v_worker.capabilities) q
      where q.namespace = any (coalesce(p_namespaces, v_worker.namespaces, array[q.namespace]))
        and (v_bound is null or q.namespace = any (v_bound))
-     order by random()
+     order by case when v_fair then 0 else q.priority end desc, random()
   loop
     v_steps := tasker.pop_claimable(v_queue.queue_name, v_left);
     if cardinality(v_steps) > 0 then

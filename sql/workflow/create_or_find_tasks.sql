@@ -31,14 +31,14 @@ begin
                                'Start it from a job further up.');
   end if;
 
-  -- a queue of their own for steps that ask for capabilities
-  perform tasker.ensure_capability_queue(q.namespace, q.requires)
-     from (select distinct t.namespace, s.requires
+  -- a queue of their own for steps that ask for capabilities, and for what is more or less urgent
+  perform tasker.ensure_work_queue(q.namespace, q.requires, q.priority)
+     from (select distinct t.namespace, s.requires, tasker.queue_priority(t.priority) as priority
              from unnest(p_tasks) with ordinality as t
              join unnest(p_plans) with ordinality as p(plan_uuid, position) on p.position = t.ordinality
              join unnest(p_steps) s on s.named_task_uuid = p.plan_uuid
-            where s.requires <> '{}'
-            order by 1, 2) q;  -- one order for all sessions
+            where s.requires <> '{}' or t.priority <> 0
+            order by 1, 2, 3) q;  -- one order for all sessions
   -- before conditions are judged, which see the values
   if exists (select from unnest(p_tasks) t where t.sensitive is not null) then
     for v_place in 1 .. cardinality(p_tasks) loop

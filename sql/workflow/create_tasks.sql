@@ -8,7 +8,7 @@ as $$
 declare
   c_uuid     constant text := '^[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}$';
   c_fields   constant text[] := array['name', 'context', 'namespace', 'version', 'idempotency_key', 'correlation_id', 'priority',
-                                      'parent_task_uuid', 'tags', 'requested_by', 'start', 'vocabulary'];
+                                      'parent_task_uuid', 'tags', 'requested_by', 'start', 'start_at', 'vocabulary'];
   v_problems jsonb;
   v_tasks    tasker.tasks[];
   v_plans    uuid[];
@@ -34,6 +34,10 @@ begin
                       when coalesce(jsonb_typeof(r.request -> 'tags'), 'null') not in ('object', 'null') then 'tags must be a JSON object'
                       when coalesce(r.request ->> 'priority', '0') !~ '^-?[0-9]{1,9}$' then 'priority must be a whole number'
                       when coalesce(jsonb_typeof(r.request -> 'start'), 'null') not in ('boolean', 'null') then 'start must be true or false'
+                      when r.request ->> 'start_at' is not null
+                           and coalesce(tasker.iso_timestamp(r.request ->> 'start_at') > clock_timestamp() + interval '100 years', true)
+                        then 'start_at must be a time within 100 years, with its offset, such as 2026-03-01T06:30:00Z'
+                      when r.request ->> 'start_at' is not null and r.request -> 'start' = 'false' then 'start_at says when it starts: start can''t be false'
                       when r.request ->> 'correlation_id' !~ c_uuid then 'correlation_id must be a uuid'
                       when r.request ->> 'parent_task_uuid' !~ c_uuid then 'parent_task_uuid must be a uuid'
                       when r.request ->> 'vocabulary' is not null
@@ -57,7 +61,7 @@ begin
   with requests as materialized (
     select r.position, r.request, coalesce(r.request ->> 'namespace', 'default') as namespace, r.request ->> 'name' as name,
            r.request ->> 'version' as version,
-           r.request ->> 'vocabulary' as vocabulary
+           r.request ->> 'vocabulary' as vocabulary, tasker.iso_timestamp(r.request ->> 'start_at') as start_at
       from jsonb_array_elements(p_requests) with ordinality as r(request, position)
   ), templates as materialized (
     select a.namespace, a.name, a.version, t.named_task_uuid, t.version as found_version, t.vocabulary,
@@ -86,19 +90,21 @@ begin
                               r.name, r.version, coalesce(nullif(r.request -> 'context', 'null'), '{}'),
                               coalesce(nullif(r.request -> 'tags', 'null'), '{}'), coalesce((r.request ->> 'priority')::int, 0),
                               r.request ->> 'parent_task_uuid', coalesce((r.request ->> 'start')::boolean, true))
-                              || case when r.vocabulary is null then '[]' else jsonb_build_array(r.vocabulary) end)::text, t.sensitive is not null),
+                              || case when r.vocabulary is null then '[]' else jsonb_build_array(r.vocabulary) end
+                              || case when r.start_at is null then '[]' else jsonb_build_array(jsonb_build_object('start_at', r.start_at)) end)::text, t.sensitive is not null),
                             coalesce((r.request ->> 'priority')::int, 0), r.request ->> 'requested_by',
                             coalesce(nullif(r.request -> 'context', 'null'), '{}'), coalesce(nullif(r.request -> 'tags', 'null'), '{}'),
                             0, 0, 0, 0, 0, 0, null, null, null, t.timeout, 0, 0, t.max_retries, t.worker_count,
                             coalesce((select k.depth + 1 from tasker.tasks k
                                        where k.task_uuid = (r.request ->> 'parent_task_uuid')::uuid), 0), null, t.sensitive,
-                            t.final_validation)::tasker.tasks order by r.position)
+                            t.final_validation, r.start_at)::tasker.tasks order by r.position)
             from requests r
             join templates t on t.namespace = r.namespace and t.name = r.name and t.version is not distinct from r.version),
          (select array_agg(t.named_task_uuid order by r.position)
             from requests r
             join templates t on t.namespace = r.namespace and t.name = r.name and t.version is not distinct from r.version),
-         (select array_agg(coalesce((r.request ->> 'start')::boolean, true) order by r.position) from requests r),
+         (select array_agg(coalesce((r.request ->> 'start')::boolean, true) and coalesce(r.start_at <= tasker.clock(), true) order by r.position)
+            from requests r),
          (select array_agg(s) from tasker.named_steps s where s.named_task_uuid in (select t.named_task_uuid from templates t))
     into v_problems, v_tasks, v_plans, v_start, v_steps;
   if v_problems is not null then
@@ -129,4 +135,4 @@ begin
 end
 $$;
 comment on function tasker.create_tasks(jsonb) is
-  'Creates many tasks in one call: [{"name", "context", "namespace", "version", "idempotency_key", "correlation_id", "priority", "parent_task_uuid", "tags", "requested_by", "start", "vocabulary"}]. All or none; their keys in the same order.';
+  'Creates many tasks in one call: [{"name", "context", "namespace", "version", "idempotency_key", "correlation_id", "priority", "parent_task_uuid", "tags", "requested_by", "start", "start_at", "vocabulary"}]. All or none; their keys in the same order.';

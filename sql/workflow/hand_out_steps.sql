@@ -11,7 +11,7 @@ begin
    where s.workflow_step_uuid in (select m.workflow_step_uuid from unnest(p_moves) m where m.event is null);
   perform tasker.enqueue_steps(array(select m.workflow_step_uuid from unnest(p_moves) m),
                                array(select m.task_uuid from unnest(p_moves) m),
-                               array(select m.namespace from unnest(p_moves) m));
+                               array(select m.namespace from unnest(p_moves) m), true);
 end
 $$;
 comment on function tasker.hand_out_steps(tasker.step_move[]) is

@@ -52,23 +52,26 @@ begin
     insert into tasker.tasks
       (task_uuid, namespace, named_task_uuid, name, version, vocabulary, lifecycle, parent_task_uuid, correlation_id,
        idempotency_key, request_hash, priority, requested_by, context, tags, total_steps, pending_steps, in_flight_steps,
-       timeout, max_retries, worker_count, depth, resumes_task_uuid, sensitive, final_validation, created_at, started_at, completed_at)
+       timeout, max_retries, worker_count, depth, resumes_task_uuid, sensitive, final_validation, start_at, created_at, started_at, completed_at)
     select t.task_uuid, t.namespace, t.named_task_uuid, t.name, t.version, t.vocabulary, o.task_lifecycle, t.parent_task_uuid,
            t.correlation_id, t.idempotency_key, t.request_hash, t.priority, t.requested_by, t.context, t.tags, o.total,
            o.total - case when o.enqueues and o.queues_by_state then o.roots else 0 end,
            case when o.enqueues and o.queues_by_state then o.roots else 0 end,
-           t.timeout, t.max_retries, t.worker_count, t.depth, t.resumes_task_uuid, t.sensitive, t.final_validation, clock.at, case when o.hops > 0 then clock.at end, case when o.finishes then clock.at end
+           t.timeout, t.max_retries, t.worker_count, t.depth, t.resumes_task_uuid, t.sensitive, t.final_validation, t.start_at, clock.at, case when o.hops > 0 then clock.at end, case when o.finishes then clock.at end
       from unnest(p_tasks) with ordinality as t
       join unnest(p_plans, p_start) with ordinality as p(plan_uuid, start, position) on p.position = t.ordinality
       join outlooks o on o.plan_uuid = p.plan_uuid and o.vocabulary = t.vocabulary and o.start = p.start
      cross join (select clock_timestamp() as at) clock
      order by t.namespace, t.idempotency_key, t.ordinality  -- two calls that share keys wait for each other in one order
         on conflict (namespace, idempotency_key) where idempotency_key is not null do nothing
-    returning task_uuid, namespace, requested_by, resumes_task_uuid, timeout, completed_at
-  ), time_limits as (
+    returning task_uuid, namespace, requested_by, resumes_task_uuid, timeout, start_at, started_at, completed_at
+  ), due as (
     insert into tasker.timers (due_at, kind, task_uuid, namespace, sort_key)
-    select tasker.clock() + n.timeout, 'task_timeout', n.task_uuid, n.namespace, 0
+    select greatest(n.start_at, tasker.clock()) + n.timeout, 'task_timeout', n.task_uuid, n.namespace, 0
       from new_tasks n where n.timeout is not null and n.completed_at is null
+     union all
+    -- somebody may start it by hand before: the timer is for its first state
+    select n.start_at, 'drive', n.task_uuid, n.namespace, 1 from new_tasks n where n.start_at is not null and n.started_at is null
   ), planned as materialized (
     select n.task_uuid, n.namespace, n.requested_by, n.resumes_task_uuid, p.plan_uuid, t.vocabulary, p.start
       from new_tasks n
@@ -78,7 +81,7 @@ begin
     select tasker.uuid_generate_v7() as step_uuid, n.task_uuid, n.namespace, o.step_lifecycle, o.step_initial, o.enqueues, o.queues_by_state,
            s.named_step_uuid, s.name, s.handler, s.ordinal, s.depends_on, s.arguments, s.retryable, s.max_attempts,
            s.base_delay, s.max_delay, s.jitter, coalesce(s.timeout, tool.timeout, interval '300 seconds') as timeout, s.tool, s.requires,
-           s.acceptance, s.on_failure, s.condition, s.skips_dependents, s.sensitive, s.sensitive_result
+           s.acceptance, s.on_failure, s.condition, s.skips_dependents, s.sensitive, s.sensitive_result, s.delay
       from planned n
       join outlooks o using (plan_uuid, vocabulary, start)
       join unnest(p_steps) s on s.named_task_uuid = n.plan_uuid
@@ -88,10 +91,10 @@ begin
     insert into tasker.workflow_steps
       (workflow_step_uuid, task_uuid, namespace, named_step_uuid, name, handler, lifecycle, ordinal, unmet_dependencies,
        max_attempts, retryable, base_delay, max_delay, jitter, timeout, arguments, tool, requires, acceptance, on_failure,
-       condition, skips_dependents, sensitive, sensitive_result, handed_out_at)
+       condition, skips_dependents, sensitive, sensitive_result, delay, handed_out_at)
     select s.step_uuid, s.task_uuid, s.namespace, s.named_step_uuid, s.name, s.handler, s.step_lifecycle, s.ordinal,
            cardinality(s.depends_on), s.max_attempts, s.retryable, s.base_delay, s.max_delay, s.jitter, s.timeout, s.arguments,
-           s.tool, s.requires, s.acceptance, s.on_failure, s.condition, s.skips_dependents, s.sensitive, s.sensitive_result,
+           s.tool, s.requires, s.acceptance, s.on_failure, s.condition, s.skips_dependents, s.sensitive, s.sensitive_result, s.delay,
            case when s.enqueues and not s.queues_by_state and s.depends_on = '{}' then tasker.clock() end
       from steps_to_be s
   ), dependencies as materialized (  -- first, or every step of a task would be joined with every other one
@@ -136,7 +139,7 @@ begin
   perform tasker.append_step_transitions(v_step_moves || array(select m from unnest(v_queued) m where m.event is not null), false);
   perform tasker.enqueue_steps(array(select m.workflow_step_uuid from unnest(v_queued) m),
                                array(select m.task_uuid from unnest(v_queued) m),
-                               array(select m.namespace from unnest(v_queued) m));
+                               array(select m.namespace from unnest(v_queued) m), true);
   return coalesce(v_inserted, '{}');
 end
 $$;

@@ -26,7 +26,7 @@ begin
   ), limits (field, kind, lowest, highest, path, value) as (
     select l.field, l.kind, l.lowest, l.highest, s.path || '.' || replace(l.field, ',', '.'), s.step #> string_to_array(l.field, ',')
       from steps s
-     cross join (values ('max_attempts', 'whole number', 1, 1000000), ('timeout_seconds', 'number', 0.001, 31536000),
+     cross join (values ('max_attempts', 'whole number', 1, 1000000), ('timeout_seconds', 'number', 0.001, 31536000), ('delay_seconds', 'number', 0, 31536000),
                         ('retry,base_delay', 'number', 0, 31536000), ('retry,max_delay', 'number', 0, 31536000),
                         ('retry,jitter', 'number', 0, 1)) as l(field, kind, lowest, highest)
      where jsonb_typeof(s.step) = 'object' and coalesce(jsonb_typeof(s.step #> string_to_array(l.field, ',')), 'null') <> 'null'
@@ -62,10 +62,10 @@ begin
     select min(s.path) || '.name', format('%s steps are called %L', count(*), s.name) from steps s
      where s.name is not null group by s.name having count(*) > 1
      union all
-    select s.path || '.' || k.key, 'unknown field; known are name, handler, depends_on, arguments, retryable, max_attempts, retry, timeout_seconds, tool, requires, acceptance, on_failure, condition, when_unmet, sensitive, sensitive_result'
+    select s.path || '.' || k.key, 'unknown field; known are name, handler, depends_on, arguments, retryable, max_attempts, retry, timeout_seconds, tool, requires, acceptance, on_failure, condition, when_unmet, delay_seconds, sensitive, sensitive_result'
       from steps s cross join lateral jsonb_object_keys(case when jsonb_typeof(s.step) = 'object' then s.step else '{}' end) as k(key)
      where k.key not in ('name', 'handler', 'depends_on', 'arguments', 'retryable', 'max_attempts', 'retry', 'timeout_seconds',
-                         'tool', 'requires', 'acceptance', 'on_failure', 'condition', 'when_unmet', 'sensitive', 'sensitive_result')
+                         'tool', 'requires', 'acceptance', 'on_failure', 'condition', 'when_unmet', 'delay_seconds', 'sensitive', 'sensitive_result')
      union all
     select s.path || '.retry.' || k.key, 'unknown field; known are base_delay, max_delay, jitter'
       from steps s cross join lateral jsonb_object_keys(case when jsonb_typeof(s.step -> 'retry') = 'object' then s.step -> 'retry' else '{}' end) as k(key)

@@ -30,7 +30,8 @@ as $$
          coalesce(s.step ->> 'on_failure', 'block'),
          tasker.condition_path(s.step ->> 'condition'),
          coalesce(s.step ->> 'when_unmet', 'skip') = 'skip_dependents',
-         tasker.text_array(s.step -> 'sensitive'), coalesce((s.step ->> 'sensitive_result')::boolean, false)
+         tasker.text_array(s.step -> 'sensitive'), coalesce((s.step ->> 'sensitive_result')::boolean, false),
+         (s.step ->> 'delay_seconds')::double precision * interval '1 second'
     from steps s
     left join dependencies d on d.ordinal = s.ordinal
 $$;

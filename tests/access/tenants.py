@@ -217,6 +217,11 @@ ATTEMPTS: dict[str, list[Attempt]] = {
     "breaker_state": [answers("select tasker.breaker_state('rival-tool')", None)],
     "configure_breaker": [refused_to("select tasker.configure_breaker('rival-tool', 1)")],
     "record_breaker_result": [refused_to("select tasker.record_breaker_result('rival-tool', false)")],
+    "pause_namespace": [hidden(f"select tasker.pause_namespace('rival', {_BY})")],
+    "resume_namespace": [hidden(f"select tasker.resume_namespace('rival', {_BY})")],
+    "command_all": [
+        nothing(f"""select task_uuid from tasker.command_all('cancel_task', '{{"namespace": "rival"}}', {_BY}, p_dry_run => false)"""),
+    ],
     "schedule_tasks": [refused_to("select tasker.schedule_tasks('nightly', '@daily', 'flow', p_namespace => 'rival')")],
     "pause_schedule": [hidden(f"select tasker.pause_schedule('nightly', {_BY}, p_namespace => 'rival')")],
     "resume_schedule": [hidden(f"select tasker.resume_schedule('nightly', {_BY}, p_namespace => 'rival')")],

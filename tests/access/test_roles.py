@@ -28,7 +28,7 @@ VERIFYING = REPORTING | {"verify_audit", "audit_digest", "verify_digest", "objec
 ATTEMPTING = {"attempt_command", "record_refusal"}
 CREATING = {
     "register_template", "ensure_namespace", "create_task", "create_tasks", "create_task_from_graph", "cancel_task",
-    "schedule_tasks", "cron_times",
+    "schedule_tasks", "cron_times", "command_all",
 }  # fmt: skip
 WORKING = {
     "register_worker", "worker_heartbeat", "shutdown_worker", "claim_steps", "complete_step", "complete_steps", "fail_step",
@@ -40,7 +40,7 @@ WORKING = {
 OPERATING = {
     "give_up_task", "resolve_task", "reset_task", "cancel_step", "skip_step", "retry_step", "reset_step", "resolve_step",
     "transition_step", "define_vocabulary", "check_consistency", "find_stuck", "set_namespace_notifications",
-    "start_worker", "pause_worker", "resume_worker", "terminate_worker", "configure_breaker", "reset_breaker", "pause_schedule", "resume_schedule", "remove_schedule", "backfill_schedule", "resume_task", "pass_validation", "fail_validation",
+    "start_worker", "pause_worker", "resume_worker", "terminate_worker", "configure_breaker", "reset_breaker", "pause_namespace", "resume_namespace", "pause_schedule", "resume_schedule", "remove_schedule", "backfill_schedule", "resume_task", "pass_validation", "fail_validation",
     "configure_tool", "recover",
     "purge_expired",
 }  # fmt: skip
@@ -105,7 +105,7 @@ _WORK = {
 _DRIVE = {
     "workers", "worker_transitions", "worker_overview", "job_workers", "circuit_breakers", "circuit_breaker_transitions",
     "breaker_overview", "processors", "step_claims",
-    "capability_queues", "timers", "rejected_transitions", "tools", "schema_info",
+    "work_queues", "timers", "rejected_transitions", "tools", "schema_info",
 }  # fmt: skip
 _CONTENTS = {"step_checkpoints", "idempotency_keys"}  # partial results, stored answers
 _EVIDENCE = {

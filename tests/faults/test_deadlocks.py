@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import random
 import time
 from collections.abc import Callable
@@ -34,6 +35,7 @@ def flow(vocabulary: str, chance: random.Random) -> Row:
             tool=chance.choice(TOOLS),
             max_attempts=3,
             timeout_seconds=chance.choice([0.2, 300]),
+            delay_seconds=chance.choice([None, None, None, 0.05]),
             on_failure=chance.choice(["block", "stop", "continue"]),
             **(
                 {"condition": "$.inputs.a == 1", "when_unmet": chance.choice(["skip", "skip_dependents"])}
@@ -75,6 +77,7 @@ class Player:
             (2, self.resume),
             (1, lambda: engine.call("give_up_task", p_task_uuid=self.task(), **BY)),
             (1, lambda: engine.call("resolve_task", p_task_uuid=self.task(), **BY)),
+            (1, self.command_all),
             (1, lambda: engine.call("pass_validation", p_task_uuid=self.task(), **BY)),
             (1, lambda: engine.call("fail_validation", p_task_uuid=self.task(), **BY)),
             (6, self.command_step),
@@ -133,6 +136,8 @@ class Player:
             self.engine.create(
                 flow(self.chance.choice(VOCABULARIES), self.chance),
                 p_namespace=self.chance.choice(NAMESPACES),
+                p_priority=self.chance.choice([0, 0, -1, 1, 2]),
+                p_start_at=self.chance.choice([None, None, None, dt.datetime.now(dt.UTC) + dt.timedelta(seconds=0.2)]),
                 **parent,
             )
         )
@@ -142,6 +147,11 @@ class Player:
         name = {key: f"many-{VOCABULARIES[key % len(VOCABULARIES)]}" for key in keys}
         requests = [{"name": name[key], "idempotency_key": f"k{key}"} for key in keys]
         self.tasks += self.engine.column("select * from tasker.create_tasks(%s)", Jsonb(requests))
+
+    def command_all(self) -> None:
+        command = self.chance.choice(["cancel_task", "give_up_task", "reset_task", "cancel_step", "retry_step"])
+        found = {"name": "flow", "namespace": self.chance.choice(NAMESPACES)}
+        self.engine.table("command_all", p_command=command, p_filter=Jsonb(found), p_dry_run=False, p_limit=4, **BY)
 
     def resume(self) -> None:
         self.tasks.append(self.engine.call("resume_task", p_task_uuid=self.task(), **BY))

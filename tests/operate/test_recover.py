@@ -28,7 +28,7 @@ def lose_message(engine: Engine, vocabulary: str) -> UUID:
 
 def lose_capability_message(engine: Engine, vocabulary: str) -> UUID:
     task = engine.create(graph(step("a", requires=["gpu"]), vocabulary=vocabulary))
-    engine.rows(f"delete from pgmq.q_{engine.one('select queue_name from tasker.capability_queues')}")
+    engine.rows(f"delete from pgmq.q_{engine.one('select queue_name from tasker.work_queues')}")
     return task
 
 

@@ -235,6 +235,26 @@ def test_commands_for_tasks(api: Any) -> None:
         api.resume_task(cancelled, "needed after all", "anna")
 
 
+def test_start_times_paused_namespaces_and_commands_for_many(api: Any) -> None:
+    at = dt.datetime.now(dt.UTC) + dt.timedelta(hours=1)
+    tasks = [api.create_task_from_graph(graph("a"), start_at=at, priority=3, tags={"batch": 7}) for _ in range(2)]
+    api.register_template(graph("a"))
+    tasks.append(api.create_task(graph("a")["name"], start_at=at, tags={"batch": 7}))
+    assert {api.task(task).phase for task in tasks} == {"pending"}
+    found = api.command_all("cancel_task", {"tags": {"batch": 7}}, "not needed", "anna")
+    assert [(row.task_uuid, row.after) for row in found] == [(task, None) for task in sorted(tasks)]
+    done = api.command_all("cancel_task", {"tags": {"batch": 7}}, "not needed", "anna", dry_run=False)
+    assert [(row.after, row.code) for row in done] == [("cancelled", None)] * 3
+    with pytest.raises(InvalidDefinition):
+        api.command_all("cancel_task", {}, "not needed", "anna")
+    api.pause_namespace("default", "closed", "anna")
+    running = api.create_task_from_graph(graph("a"))
+    worker = api.register_worker("w")
+    assert api.claim_steps(worker) == []
+    api.resume_namespace("default", "open", "anna")
+    assert [claim.task_uuid for claim in api.claim_steps(worker)] == [running]
+
+
 def test_schedules(api: Any) -> None:
     api.register_template({"name": "report", **{k: v for k, v in graph("a").items() if k != "name"}})
     due = api.schedule_tasks("hourly", "0 * * * *", "report", {"n": 1}, tags={"team": "x"}, requested_by="anna")

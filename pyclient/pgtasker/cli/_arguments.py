@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import getpass
 import json
 from collections.abc import Sequence
@@ -76,6 +77,11 @@ def json_object(text: str | None, option: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise usage_error(f"{option} takes a JSON object, such as '{{\"key\": 1}}'")
     return value
+
+
+def moment(given: dt.datetime) -> dt.datetime:
+    """A time of the command line; UTC where it has no zone."""
+    return given if given.tzinfo else given.replace(tzinfo=dt.UTC)
 
 
 def tags_argument(pairs: Sequence[str]) -> dict[str, str]:

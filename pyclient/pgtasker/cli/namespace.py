@@ -1,4 +1,4 @@
-"""``pgtasker namespace``: list namespaces and switch their notifications."""
+"""``pgtasker namespace``: list namespaces, switch their notifications, pause and resume them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,16 @@ from typing import Annotated, Literal
 from cyclopts import App, Parameter
 
 from pgtasker.cli import _output as output
+from pgtasker.cli._arguments import Reason, RequestedBy, RequestId, requested_by
 from pgtasker.cli._database import database
 from pgtasker.cli._errors import OK
 from pgtasker.cli._settings import settings
 
-app = App(name="namespace", help="List namespaces and switch their notifications.", result_action="return_value")
+app = App(
+    name="namespace",
+    help="List, pause and resume namespaces, and switch their notifications.",
+    result_action="return_value",
+)
 
 
 @app.command(name="list")
@@ -20,14 +25,16 @@ def list_() -> int:
     with database() as db:
         rows = db.rows(
             """
-            select n.namespace, n.queue_name, n.notifications, n.description, n.created_at,
+            select n.namespace, n.queue_name, n.notifications, n.paused_at, n.description, n.created_at,
                    (select count(*) from tasker.tasks t where t.namespace = n.namespace and t.completed_at is null) as
                    open_tasks, (select count(*) from tasker.tasks t where t.namespace = n.namespace) as tasks
               from tasker.task_namespaces n
              order by n.namespace
             """
         )
-    output.emit_rows(rows, ("namespace", "notifications", "open_tasks", "tasks", "queue_name", "description"))
+    output.emit_rows(
+        rows, ("namespace", "notifications", "paused_at", "open_tasks", "tasks", "queue_name", "description")
+    )
     return OK
 
 
@@ -49,6 +56,38 @@ def notify(
     with database() as db:
         db.client.set_namespace_notifications(namespace, mode)
     _say(namespace, "notifications", mode)
+    return OK
+
+
+@app.command
+def pause(
+    namespace: Annotated[str, Parameter(name="NAMESPACE")],
+    /,
+    *,
+    reason: Reason,
+    by: RequestedBy = None,
+    request_id: RequestId = None,
+) -> int:
+    """Hand no step of a namespace to any worker; what is running goes on."""
+    with database() as db:
+        db.client.pause_namespace(namespace, reason, requested_by(by), request_id=request_id)
+    _say(namespace, "state", "paused")
+    return OK
+
+
+@app.command
+def resume(
+    namespace: Annotated[str, Parameter(name="NAMESPACE")],
+    /,
+    *,
+    reason: Reason,
+    by: RequestedBy = None,
+    request_id: RequestId = None,
+) -> int:
+    """Hand out the steps of a paused namespace again."""
+    with database() as db:
+        db.client.resume_namespace(namespace, reason, requested_by(by), request_id=request_id)
+    _say(namespace, "state", "resumed")
     return OK
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import App, Parameter
 
 from pgtasker.cli import _output as output
-from pgtasker.cli._arguments import Reason, RequestedBy, RequestId, json_object, requested_by, tags_argument
+from pgtasker.cli._arguments import Reason, RequestedBy, RequestId, json_object, moment, requested_by, tags_argument
 from pgtasker.cli._database import database
 from pgtasker.cli._errors import OK
 from pgtasker.cli._settings import settings
@@ -162,7 +162,7 @@ def backfill(
     apply: Annotated[bool, Parameter(negative="", help="Create what is missing; without it nothing changes.")] = False,
 ) -> int:
     """Show which times of a period have a task, and with --apply create those that are missing."""
-    start, end = (_moment(moment) for moment in (from_, to or dt.datetime.now(dt.UTC)))
+    start, end = moment(from_), moment(to or dt.datetime.now(dt.UTC))
     with database() as db:
         rows = db.client.backfill_schedule(
             schedule, start, end, reason, requested_by(by), namespace=namespace, dry_run=not apply
@@ -175,10 +175,6 @@ def backfill(
     if not apply and any(row.is_new for row in rows):
         output.talk("nothing was created; --apply creates what is missing")
     return OK
-
-
-def _moment(moment: dt.datetime) -> dt.datetime:
-    return moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
 
 
 def _say(schedule: str, namespace: str, name: str, value: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 import json
 import time
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -10,7 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import App, Parameter
 
 from pgtasker.cli import _output as output
-from pgtasker.cli._arguments import Reason, RequestedBy, RequestId, TaskUuid, json_object, requested_by, tags_argument
+from pgtasker.cli._arguments import (
+    Reason,
+    RequestedBy,
+    RequestId,
+    TaskUuid,
+    json_object,
+    moment,
+    requested_by,
+    tags_argument,
+)
 from pgtasker.cli._database import Database, database, optional_uuid, parse_uuid
 from pgtasker.cli._errors import OK, REFUSED, CommandError, usage_error
 from pgtasker.cli._settings import settings
@@ -57,6 +67,7 @@ def create(
     tag: Annotated[list[str] | None, Parameter(help="key=value; may be repeated.", negative="")] = None,
     by: RequestedBy = None,
     start: Annotated[bool, Parameter(negative="--no-start", help="Start it at once.")] = True,
+    start_at: Annotated[dt.datetime | None, Parameter(help="Start it then; without a zone: UTC.")] = None,
     vocabulary: Annotated[str | None, Parameter(help="By whose names it runs, if not the template's.")] = None,
     request_id: RequestId = None,
 ) -> int:
@@ -70,6 +81,7 @@ def create(
         "tags": tags_argument(tag or []),
         "requested_by": requested_by(by),
         "start": start,
+        "start_at": None if start_at is None else moment(start_at),
         "request_id": request_id,
     }
     given_context = json_object(context, "--context")
