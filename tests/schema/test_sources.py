@@ -209,7 +209,7 @@ def test_the_wheel_carries_the_sql(tmp_path: Path, by_way_of_sdist: bool) -> Non
             if path.is_file() and "__pycache__" not in path.parts
         }
         assert here <= packed, sorted(here - packed)
-    assert "pgtasker/py.typed" in packed
+    assert {"pgtasker/py.typed", "pgtasker/web/static/htmx.min.js", "pgtasker/web/templates/base.html"} <= packed
     program = "from pgtasker import migrate; print(migrate.__file__, migrate.sql_tree_checksum())"
     printed = subprocess.run(
         [sys.executable, "-c", program],

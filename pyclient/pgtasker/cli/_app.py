@@ -60,6 +60,7 @@ for _name, _target, _help in (
     ("orchestrate", "pgtasker.cli.operate:orchestrate", "Drain reported results and move ready tasks."),
     ("migrate", "pgtasker.cli.migrate:migrate", "Install or upgrade the schema."),
     ("api", "pgtasker.cli.api:app", "Serve the HTTP API, and make tokens for it."),
+    ("dashboard", "pgtasker.cli.dashboard:dashboard", "Serve a web page with what goes on."),
     ("db", "pgtasker.cli.db:app", "The embedded server: start, stop, address, psql."),
 ):
     app.command(_target, name=_name, help=_help)

@@ -24,20 +24,29 @@ def api(
     port: Annotated[int, Parameter(help="Port; 0 takes a free one.")] = 8020,
     tokens: TokensFile = None,
     role: Annotated[Role, Parameter(help="Role of the token that is printed where there is no file.")] = "operator",
+    with_dashboard: Annotated[
+        bool, Parameter(negative="", help="Serve the dashboard below /dashboard as well; it only shows.")
+    ] = False,
     max_body: Annotated[int, Parameter(help="Largest request, in bytes.")] = 1024 * 1024,
     timeout: Annotated[float, Parameter(help="Seconds after which a statement is ended.")] = 30.0,
 ) -> int:
     """Serve the HTTP API until it is stopped."""
     demand_extra()
+    from pgtasker.web import dashboard
     from pgtasker.web.api import create_app
     from pgtasker.web.gate import Gate
 
     known, text = entries(tokens, f"tasker_{role}")
-    gate = Gate(server_dsn(), known, statement_timeout=timeout)
+    dsn = server_dsn()
+    gate = Gate(dsn, known, statement_timeout=timeout)
+    beside = None
     says = ["the API is at {address}, its description at {address}/openapi.json"]
+    if with_dashboard:
+        beside = dashboard.create_app(Gate(dsn, known, read_only=True, application_name="pgtasker-dashboard"))
+        says.append("the dashboard is at {address}/dashboard/")
     if text is not None:
         says.append(f"token of this run, with the rights of tasker_{role}: {text}")
-    return serve(create_app(gate, max_body_bytes=max_body), host, port, *says)
+    return serve(create_app(gate, max_body_bytes=max_body, with_dashboard=beside), host, port, *says)
 
 
 @app.command

@@ -12,13 +12,14 @@ from fastapi import APIRouter, Depends, FastAPI, Header, Path, Query, Request, R
 from fastapi.openapi.utils import get_openapi
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from psycopg.rows import args_row
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 
 from pgtasker import AsyncClient, Explanation, __version__
 from pgtasker import _rows as rows
 from pgtasker._statements import Statement
 from pgtasker.errors import InvalidDefinition
-from pgtasker.web import bodies, problems
+from pgtasker.web import bodies, dashboard, problems
 from pgtasker.web.gate import Gate, Token
 from pgtasker.web.limits import MAX_BODY_BYTES, Limits
 
@@ -540,18 +541,21 @@ async def cancel_job(
 # ------------------------------------------------------------------------------------------------------ application
 
 
-def create_app(gate: Gate, *, max_body_bytes: int = MAX_BODY_BYTES) -> FastAPI:
+def create_app(gate: Gate, *, max_body_bytes: int = MAX_BODY_BYTES, with_dashboard: Starlette | None = None) -> FastAPI:
     """Return the API as an ASGI application.
 
     Args:
         gate: who may call, and as whom; it is closed when the application ends.
         max_body_bytes: longer requests are refused with 413.
+        with_dashboard: a dashboard to serve beside it, below ``/dashboard``; it is closed as well.
     """
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
         yield
         await gate.close()
+        if with_dashboard is not None:
+            await dashboard.close(with_dashboard)
 
     app = FastAPI(
         title="pgtasker",
@@ -566,6 +570,8 @@ def create_app(gate: Gate, *, max_body_bytes: int = MAX_BODY_BYTES) -> FastAPI:
     app.state.gate = gate
     app.include_router(v1)
     app.include_router(supervised)
+    if with_dashboard is not None:
+        app.mount("/dashboard", dashboard.beside(with_dashboard))
     problems.install(app)
     app.add_middleware(Limits, headers=HEADERS, max_body_bytes=max_body_bytes)
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]

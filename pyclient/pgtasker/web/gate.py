@@ -131,6 +131,7 @@ class Gate:
         self._dsn = resolve_dsn(dsn)
         self._application_name = application_name
         self._settings = {"statement_timeout": f"{round(statement_timeout * 1000)}"}
+        self._read_only = read_only
         if read_only:
             self._settings["default_transaction_read_only"] = "on"
         self._max_size = max_size
@@ -174,9 +175,14 @@ class Gate:
 
     def _conninfo(self, caller: Token) -> str:
         wanted = [f"-c {name}={value}" for name, value in {**self._settings, "role": caller.role}.items()]
-        given = str(conninfo_to_dict(self._dsn).get("options") or "")
-        login = {"user": caller.login} if caller.login else {}
-        return make_conninfo(self._dsn, options=" ".join([given, *wanted]).strip(), **login)
+        given = conninfo_to_dict(self._dsn)
+        changed = {"options": " ".join([str(given.get("options") or ""), *wanted]).strip()}
+        if caller.login:
+            changed["user"] = caller.login
+        if self._read_only:
+            # the client would look for a session that may write
+            changed["target_session_attrs"] = str(given.get("target_session_attrs", "any"))
+        return make_conninfo(self._dsn, **changed)
 
     def _read(self) -> None:
         if self._path is None:
