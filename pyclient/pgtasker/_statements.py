@@ -489,6 +489,28 @@ CLAIM_RAW = _set(
     ", ".join(f'"{f.name}"{"::text" if f.name in _JSON_AS_TEXT else ""}' for f in dataclasses.fields(RawClaim)),
     _CLAIM,
 )
+
+
+def _outcome_or_claim(*values: Any) -> tuple[rows.StepOutcome, bool] | RawClaim:
+    outcome, (awaits, *claim) = values[:_OUTCOME], values[_OUTCOME:]
+    return (rows.StepOutcome(*outcome), awaits) if awaits is not None else RawClaim(*claim)
+
+
+_OUTCOME = len(dataclasses.fields(rows.StepOutcome))
+
+REPORT_AND_CLAIM: Statement[tuple[rows.StepOutcome, bool] | RawClaim] = _set(
+    "report_and_claim",
+    _outcome_or_claim,
+    ", ".join(
+        [
+            *(f'(outcome)."{f.name}"' for f in dataclasses.fields(rows.StepOutcome)),
+            "awaits_orchestration",
+            *(f'(claim)."{f.name}"{"::text" if f.name in _JSON_AS_TEXT else ""}' for f in dataclasses.fields(RawClaim)),
+        ]
+    ),
+    {"worker_uuid": "uuid", "results": "jsonb", **_CLAIM},
+    repeatable=True,
+)
 # The due time as a delay by the server's own clock: the two machines' clocks need not agree.
 TICK_DELAY: Statement[tuple[rows.TickCounts, float | None]] = _set(
     "tick",

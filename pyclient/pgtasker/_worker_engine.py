@@ -37,6 +37,7 @@ from ._executors import Executor, ProcessExecutor, ThreadExecutor
 from ._json import dumps, printable
 from ._listener_async import AsyncListener
 from ._rows import DriveCounts, StepOutcome, TaskOverview, TickCounts
+from ._statements import RawClaim
 from ._steps import (
     Report,
     StepContext,
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
     import datetime as dt
 
     from ._acceptance import Check
-    from ._statements import RawClaim, Statement
+    from ._statements import Statement
 
     Handler = Callable[[StepContext], Any]
     AsyncHandler = Callable[[StepContext], Awaitable[Any]]
@@ -299,6 +300,7 @@ class Engine:
         self._running: dict[tuple[UUID, UUID], Running] = {}
         self._reports: deque[Report] = deque()
         self._singly = 0
+        self._taken_at_once = 0
         self._wake = asyncio.Event()
         self._stop_requested = asyncio.Event()
         self._drain_until: float | None = None
@@ -722,30 +724,37 @@ class Engine:
         thorough = goal.until_idle and not self._running and not reports and not self._reports
         calls: list[Call[Any]] = []
         complete: Call[StepOutcome] | None = None
+        go_on: Call[tuple[StepOutcome, bool] | RawClaim] | None = None
         orchestrate: Call[DriveCounts] | None = None
         tick: Call[tuple[TickCounts, float | None]] | None = None
         claim: Call[RawClaim] | None = None
         watch: Call[TaskOverview] | None = None
+        worker = {
+            "worker_uuid": self.worker_uuid,
+            "namespaces": None if settings.namespaces is None else list(settings.namespaces),
+            "lease": settings.lease,
+        }
+        wanted = 0 if self._drain_until is not None else max(0, min(self._free(), settings.batch_size or _MOST_CLAIMS))
         if reports:
-            complete = Call(sql.COMPLETE_STEPS, {"results": f"[{','.join(report.text for report in reports)}]"})
-            calls.append(complete)
-        if settings.drive and (reports or thorough or now >= self._drive_at):
+            results = {"results": f"[{','.join(report.text for report in reports)}]"}
+            if settings.drive:
+                at_once = self._at_once(wanted, now)
+                wanted -= at_once
+                go_on = Call(sql.REPORT_AND_CLAIM, {**worker, **results, "limit": at_once})
+                calls.append(go_on)
+            else:
+                complete = Call(sql.COMPLETE_STEPS, results)
+                calls.append(complete)
+        # What failures mean is decided by orchestration, and backoffs may be over at once.
+        failed = any(not report.success for report in reports)
+        if settings.drive and (thorough or failed or now >= self._drive_at):
             orchestrate = Call(sql.ORCHESTRATE, {"processor_uuid": None, "limit": _MOST_DRIVEN})
             calls.append(orchestrate)
-        if settings.drive and (thorough or now >= self._tick_at or any(not report.success for report in reports)):
+        if settings.drive and (thorough or failed or now >= self._tick_at):
             tick = Call(sql.TICK_DELAY, {"limit": _MOST_TIMERS})
             calls.append(tick)
-        wanted = min(self._free(), settings.batch_size or _MOST_CLAIMS)
-        if self._drain_until is None and wanted > 0 and (reports or thorough or now >= self._look_at):
-            claim = Call(
-                sql.CLAIM_RAW,
-                {
-                    "worker_uuid": self.worker_uuid,
-                    "namespaces": None if settings.namespaces is None else list(settings.namespaces),
-                    "limit": wanted,
-                    "lease": settings.lease,
-                },
-            )
+        if wanted > 0 and (complete is not None or thorough or now >= self._look_at):
+            claim = Call(sql.CLAIM_RAW, {**worker, "limit": wanted})
             calls.append(claim)
         if goal.task_uuids and now >= self._watch_at:
             watch = Call(sql.TASKS_BY_UUID, {"task_uuids": list(goal.task_uuids)})
@@ -758,7 +767,9 @@ class Engine:
             # Also when the round trip was given up: a report that may not have arrived is sent again, the fence sorts
             # it out.
             if complete is not None and complete.rows:
-                self._after_reports(complete, reports)
+                self._after_reports(complete.rows, complete.error, reports)
+            elif go_on is not None and go_on.rows:
+                self._after_going_on(go_on, reports)
             else:
                 self._reports.extendleft(reversed(reports))
             if claim is not None and claim.rows:
@@ -767,7 +778,9 @@ class Engine:
         if claim is not None:
             self._after_claim(claim, wanted)
         if complete is not None:
-            self._after_reports(complete, reports)
+            self._after_reports(complete.rows, complete.error, reports)
+        if go_on is not None:
+            self._after_going_on(go_on, reports)
         if orchestrate is not None:
             self._after_orchestrate(orchestrate)
         if tick is not None:
@@ -811,13 +824,39 @@ class Engine:
             size += len(taken[-1].text)
         return taken
 
-    def _after_reports(self, call: Call[StepOutcome], reports: list[Report]) -> None:
-        if call.error is not None:
-            self._report_failed(reports, call.error)
+    def _at_once(self, wanted: int, now: float) -> int:
+        """How many of the steps that its reports make ready this worker takes at once.
+
+        All it has room for, unless others wait in the queue: they get a quarter, so that no workflow holds up the rest,
+        and more where reports make little ready. Which quarter of a single place that is, chance says.
+        """
+        if now < self._look_at:
+            return wanted
+        share = int(wanted * 0.75 + random.random())  # noqa: S311 (fairness, not a secret)
+        return min(share, 2 * self._taken_at_once + wanted // 8)
+
+    def _after_going_on(self, call: Call[tuple[StepOutcome, bool] | RawClaim], reports: list[Report]) -> None:
+        claims = [row for row in call.rows if isinstance(row, RawClaim)]
+        outcomes = [row for row in call.rows if not isinstance(row, RawClaim)]
+        now = time.monotonic()
+        if any(awaits for _, awaits in outcomes):
+            self._drive_at = now
+        self._taken_at_once = len(claims)
+        self._after_reports([outcome for outcome, _ in outcomes], call.error, reports)
+        self._dispatch(claims)
+        # What became ready and was not for this worker, or came from elsewhere meanwhile, is looked for soon.
+        self._hot_until = now + _HOT_SECONDS
+        self._look_at = min(self._look_at, now + _HOT_POLL)
+        if not self._running:
+            self._watch_at = now
+
+    def _after_reports(self, outcomes: list[StepOutcome], error: psycopg.Error | None, reports: list[Report]) -> None:
+        if error is not None:
+            self._report_failed(reports, error)
             return
         if self._singly:
             self._singly -= 1
-        for report, outcome in zip(reports, call.rows, strict=True):
+        for report, outcome in zip(reports, outcomes, strict=True):
             if outcome.code is not None:
                 self.counts.refused += 1
                 logger.warning(

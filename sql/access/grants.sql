@@ -51,6 +51,7 @@ grant select on tasker.task_overview, tasker.step_overview to tasker_worker;
 grant execute on function
     tasker.register_worker(text, text[], int, text, text[], interval, int, text), tasker.worker_heartbeat(uuid), tasker.worker_state(uuid), tasker.shutdown_worker(uuid, text, text),
     tasker.claim_steps(uuid, text[], int, interval), tasker.complete_steps(jsonb),
+    tasker.report_and_claim(uuid, jsonb, text[], int, interval),
     tasker.complete_step(uuid, uuid, jsonb, bigint, text), tasker.fail_step(uuid, uuid, jsonb, text, interval, bigint, text),
     tasker.report_validation(uuid, uuid, boolean, jsonb), tasker.extend_leases(uuid, interval), tasker.held_claims(uuid),
     tasker.save_checkpoint(uuid, uuid, jsonb), tasker.find_tasks(text, text, text, text, uuid, int),

@@ -43,36 +43,9 @@ begin
                                'Lock the steps before reading their state.');
   end if;
 
-  if not p_update_tasks then  -- a new task is inserted with these columns as they will be
-    return;
+  if p_update_tasks then  -- otherwise the caller does it, or a new task is inserted with these columns as they will be
+    perform tasker.count_moves(p_moves, null);
   end if;
-  -- progress counters of the tasks: moves between two states that count the same cost nothing here
-  update tasker.tasks t
-     set pending_steps         = t.pending_steps         + d.pending,
-         in_flight_steps       = t.in_flight_steps       + d.in_flight,
-         waiting_retry_steps   = t.waiting_retry_steps   + d.waiting_retry,
-         satisfied_steps       = t.satisfied_steps       + d.satisfied,
-         failed_steps          = t.failed_steps          + d.failed,
-         failed_critical_steps = t.failed_critical_steps + d.failed_critical
-    from (select m.task_uuid,
-                 sum((m.counts_as = 'pending')::int       - (m.counted_as = 'pending')::int)       as pending,
-                 sum((m.counts_as = 'in_flight')::int     - (m.counted_as = 'in_flight')::int)     as in_flight,
-                 sum((m.counts_as = 'waiting_retry')::int - (m.counted_as = 'waiting_retry')::int) as waiting_retry,
-                 sum((m.counts_as = 'satisfied')::int     - (m.counted_as = 'satisfied')::int)     as satisfied,
-                 sum((m.counts_as = 'failed')::int        - (m.counted_as = 'failed')::int)        as failed,
-                 sum(case when m.on_failure = 'stop' then m.fails::int - m.failed::int else 0 end)  as failed_critical
-            from (select m.task_uuid, s.on_failure, tasker.counts_as(o.counts_as, s.on_failure, s.left_out) as counted_as,
-                         tasker.counts_as(n.counts_as, s.on_failure, s.left_out) as counts_as,
-                         -- one that somebody cancelled or skipped has not failed
-                         o.phase = 'failed' as failed, n.phase = 'failed' as fails
-                    from unnest(p_moves) m
-                    join tasker.lifecycle_states o on o.lifecycle = m.lifecycle and o.state = m.from_state
-                    join tasker.lifecycle_states n on n.lifecycle = m.lifecycle and n.state = m.to_state
-                   cross join lateral (select s.on_failure, s.left_out from tasker.workflow_steps s
-                                        where s.workflow_step_uuid = m.workflow_step_uuid limit 1) s
-                   where o.counts_as <> n.counts_as or (o.phase = 'failed') <> (n.phase = 'failed')) m
-           group by m.task_uuid) d
-   where t.task_uuid = d.task_uuid;
 end
 $$;
 comment on function tasker.append_step_transitions(tasker.step_move[], boolean) is

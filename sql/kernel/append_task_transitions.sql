@@ -12,7 +12,6 @@ as $$
 declare
   v_expected int;
   v_started  uuid[];
-  v_jobs     uuid[];
 begin
   if coalesce(cardinality(p_moves), 0) = 0 then
     return;
@@ -41,31 +40,8 @@ begin
                                'Lock the tasks before reading their state.');
   end if;
 
-  if not p_update_tasks then  -- a new task is inserted with these columns as they will be
-    return;
-  end if;
-  -- update_task_completion: only at the start, at the end, and when a finished task is reset
-  update tasker.tasks t
-     set started_at   = coalesce(t.started_at, greatest(t.created_at, clock_timestamp())),
-         completed_at = case when c.ends then greatest(t.created_at, t.started_at, clock_timestamp()) end
-    from (select m.task_uuid, bool_or(m.most_recent and entered.is_terminal) as ends
-            from unnest(p_moves) m
-           cross join lateral (select s.is_terminal from tasker.lifecycle_states s
-                                where s.lifecycle = m.lifecycle and s.state = m.to_state limit 1) entered
-           cross join lateral (select s.is_terminal, s.state = l.initial_state as is_initial
-                                 from tasker.lifecycle_states s
-                                 join tasker.lifecycles l on l.lifecycle = s.lifecycle
-                                where s.lifecycle = m.lifecycle and s.state = m.from_state limit 1) was
-           group by m.task_uuid
-          having bool_or(m.most_recent and entered.is_terminal) or bool_or(was.is_terminal or was.is_initial)) c
-   where t.task_uuid = c.task_uuid;
-
-  select array_agg(t.task_uuid) into v_jobs
-    from unnest(p_moves) m
-   cross join lateral (select t.task_uuid from tasker.tasks t
-                        where t.task_uuid = m.task_uuid and t.worker_count is not null and t.completed_at is not null limit 1) t;
-  if v_jobs is not null then
-    perform tasker.release_workers(v_jobs);
+  if p_update_tasks then  -- otherwise the caller does it, or a new task is inserted with these columns as they will be
+    perform tasker.count_moves(null, p_moves);
   end if;
 end
 $$;

@@ -3,7 +3,7 @@
 insert into tasker.transition_actions (action, applies_to, runs_when, implemented_by, description) values
   ('publish_transition_event', 'any',  'rows are appended to a log', 'record_task_changes, record_step_changes',
    'Writes the change feed and, if the namespace wants it, sends tasker_task_state or tasker_step_state.'),
-  ('update_task_completion',   'task', 'the task starts or reaches a terminal state', 'append_task_transitions',
+  ('update_task_completion',   'task', 'the task starts or reaches a terminal state', 'count_moves',
    'Sets started_at and completed_at; takes completed_at back when a task is reset.'),
   ('update_step_results',      'step', 'the rule reports a result, or an operator gives one', 'apply_reports',
    'Points the step at the log row that holds its result and releases the claim.'),

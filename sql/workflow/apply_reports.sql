@@ -1,4 +1,8 @@
-create or replace function tasker.apply_reports(p_reports tasker.step_report[]) returns setof tasker.step_outcome
+create or replace function tasker.apply_reports(
+  p_reports  tasker.step_report[],
+  p_settle   boolean default false,
+  p_claimant tasker.claimant default null
+) returns setof tasker.step_outcome
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -19,14 +23,18 @@ declare
   v_direct   tasker.step_move[];  -- settled by the report itself
   v_bound    text[] := tasker.bound_namespaces();
   v_kept     uuid[];              -- validated by the worker, who keeps its claim
+  v_held     uuid[];
+  v_free     uuid[];              -- tasks whose results are settled here
+  v_settled  tasker.step_move[];
 begin
   -- A claim that is not current now never will be again: late reports wait for nobody and nobody waits for them.
-  perform tasker.lock_for_report(array(select distinct r.step_uuid
-                                    from unnest(p_reports) r
-                                   cross join lateral (select from tasker.workflow_steps s
-                                                        where s.workflow_step_uuid = r.step_uuid
-                                                          and s.claim_uuid = r.claim_uuid
-                                                          and (v_bound is null or s.namespace = any (v_bound)) limit 1) held));
+  v_held := array(select distinct r.step_uuid
+                    from unnest(p_reports) r
+                   cross join lateral (select from tasker.workflow_steps s
+                                        where s.workflow_step_uuid = r.step_uuid
+                                          and s.claim_uuid = r.claim_uuid
+                                          and (v_bound is null or s.namespace = any (v_bound)) limit 1) held);
+  v_free := tasker.lock_for_report(v_held, case when p_settle then v_held else '{}' end);
 
   with judged as materialized (
     select r.position, r.step_uuid, r.metadata, s.task_uuid, s.namespace, s.lifecycle, s.claim_uuid, s.worker_uuid,
@@ -88,8 +96,9 @@ begin
   end if;
   if v_moves is not null then
     select array_agg(m) filter (where x.phase not in ('reported_success', 'reported_failure', 'validating')),
-           coalesce(array_agg(m.workflow_step_uuid) filter (where x.phase = 'validating' and s.acceptance <> '[]'), '{}')
-      into v_direct, v_kept
+           coalesce(array_agg(m.workflow_step_uuid) filter (where x.phase = 'validating' and s.acceptance <> '[]'), '{}'),
+           array(select f from unnest(v_free) f except select m.task_uuid from unnest(v_moves) m where m.metadata -> 'success' = 'false')
+      into v_direct, v_kept, v_free
       from unnest(v_moves) m
      cross join lateral (select x.phase from tasker.lifecycle_states x
                           where x.lifecycle = m.lifecycle and x.state = m.to_state limit 1) x
@@ -98,7 +107,14 @@ begin
     if v_direct is not null then
       v_moves := tasker.schedule_retries(v_moves);
     end if;
-    perform tasker.append_step_transitions(v_moves);
+    v_settled := array(select m from tasker.follow_moves(array(select m from unnest(v_moves) m where m.task_uuid = any (v_free)), 'settle_success') m);
+    perform tasker.append_step_transitions(
+      array(select (m.transition_uuid, m.workflow_step_uuid, m.task_uuid, m.namespace, m.lifecycle, m.from_state, m.event, m.to_state, m.sort_key,
+                    m.workflow_step_uuid not in (select d.workflow_step_uuid from unnest(v_settled) d), m.metadata)::tasker.step_move
+              from unnest(v_moves) m) || v_settled, false);
+    if v_direct is not null then  -- other reports change no counter
+      perform tasker.count_moves(v_direct, null);
+    end if;
     update tasker.workflow_steps s
        set claim_uuid = case when s.workflow_step_uuid = any (v_kept) then s.claim_uuid end,
            validation_due_at = case when s.workflow_step_uuid = any (v_kept) then tasker.clock() + tasker.validation_time(s.acceptance) end,
@@ -119,9 +135,12 @@ begin
     -- the wake-up for orchestration leaves in the same commit as the result
     v_steps := array(select m.workflow_step_uuid from unnest(v_moves) m
                       where m.workflow_step_uuid <> all (v_kept)
-                        and m.workflow_step_uuid not in (select d.workflow_step_uuid from unnest(v_direct) d));
+                        and m.workflow_step_uuid not in (select d.workflow_step_uuid from unnest(v_direct || v_settled) d));
     if cardinality(v_steps) > 0 then
       perform tasker.wake_orchestration(v_steps);
+    end if;
+    if cardinality(v_settled) > 0 then
+      perform tasker.go_on_after(array(select distinct m.task_uuid from unnest(v_settled) m), v_settled, null, v_settled, p_claimant);
     end if;
     if v_direct is not null then
       perform tasker.settle_steps(array(select d.workflow_step_uuid from unnest(v_direct) d), null, v_direct);
@@ -137,10 +156,11 @@ begin
   end if;
 
   return query
-  select a.step_uuid, case when a.code is null then a.state end, a.code, a.message
+  select a.step_uuid, case when a.code is null then coalesce(s.to_state, a.state) end, a.code, a.message
     from unnest(array(select r.step_uuid from unnest(p_reports) r order by r.position), v_states, v_codes, v_messages) with ordinality as a(step_uuid, state, code, message, position)
+    left join unnest(v_settled) s on s.workflow_step_uuid = a.step_uuid
    order by a.position;
 end
 $$;
-comment on function tasker.apply_reports(tasker.step_report[]) is
-  'Persists reported results: one log row and one audit row each, the claim released, orchestration woken, all in one commit. Refused reports change nothing and are recorded. Positions run from 1, in the order of the array.';
+comment on function tasker.apply_reports(tasker.step_report[], boolean, tasker.claimant) is
+  'Persists reported results: one log row and one audit row each, the claim released, orchestration woken, all in one commit. p_settle: does at once what orchestration would do, where nobody else is at the task; p_claimant takes what becomes ready by it. Refused reports change nothing and are recorded. Positions run from 1, in the order of the array.';

@@ -38,35 +38,13 @@ begin
   end if;
   v_steps := array(select m.workflow_step_uuid from unnest(v_moves) m);
 
-  update tasker.workflow_steps s
-     set claim_uuid = v_claim, worker_uuid = p_worker_uuid, handed_out_at = null, left_out = false, attempts = s.attempts + 1, last_attempted_at = v_now,
-         max_attempts = greatest(s.max_attempts, s.attempts + 1)  -- whoever sent it back to work wants one more attempt
-   where s.workflow_step_uuid = any (v_steps);
-  insert into tasker.step_claims (claim_uuid, worker_uuid, namespace, step_uuids, open_steps, claimed_at, lease_expires_at, first_timeout_at)
-  select v_claim, p_worker_uuid, p_namespace, v_steps, cardinality(v_steps), v_now, v_now + p_lease, v_now + min(s.timeout)
-    from tasker.workflow_steps s
-   where s.workflow_step_uuid = any (v_steps);
+  perform tasker.hold_steps(v_steps, (p_worker_uuid, v_claim, p_namespace, null, null, v_now, p_lease)::tasker.claimant);
   perform tasker.append_step_transitions(v_moves);
   if cardinality(p_starting) > 0 then
     perform tasker.start_tasks(p_starting, v_steps);
   end if;
 
-  return query
-  select s.workflow_step_uuid, s.task_uuid, s.namespace, t.name, s.name, s.handler, s.attempts, s.max_attempts, v_claim,
-         v_now + p_lease, s.timeout,
-         case when s.sensitive is null then s.arguments
-              else tasker.reveal(coalesce(s.named_step_uuid, s.workflow_step_uuid), 'arguments', s.arguments) end,
-         case when t.sensitive is null then t.context else tasker.reveal(t.task_uuid, 'context', t.context) end,
-         i.inputs,
-         t.correlation_id, coalesce(s.tool, s.handler), s.acceptance,
-         (select case when s.sensitive_result then tasker.reveal(s.workflow_step_uuid, 'checkpoint', k.checkpoint) else k.checkpoint end
-            from tasker.step_checkpoints k where k.workflow_step_uuid = s.workflow_step_uuid)
-    from unnest(v_steps) with ordinality as claimed(workflow_step_uuid, position)
-   cross join lateral (select * from tasker.workflow_steps s
-                        where s.workflow_step_uuid = claimed.workflow_step_uuid limit 1) s
-   cross join lateral (select * from tasker.tasks t where t.task_uuid = s.task_uuid limit 1) t
-   cross join lateral tasker.step_inputs(s.workflow_step_uuid) i
-   order by claimed.position;
+  return query select c.* from tasker.handed_over(v_steps) c;
 end
 $$;
 comment on function tasker.claim_from_queue(uuid, text, uuid[], uuid[], interval) is

@@ -3,7 +3,9 @@ create or replace function tasker.drive_tasks(
   p_ready_steps    uuid[] default null,
   p_with_results   uuid[] default '{}',
   p_processor_uuid uuid default null,
-  p_metadata       jsonb default null
+  p_metadata       jsonb default null,
+  p_uncounted      tasker.step_move[] default null,
+  p_claimant       tasker.claimant default null
 ) returns tasker.drive_counts
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -11,6 +13,7 @@ set jit = off
 as $$
 declare
   v_counts       tasker.drive_counts := (0, 0, 0, 0, 0);
+  v_uncounted    tasker.step_move[] := p_uncounted;
   v_ready        uuid[] := p_ready_steps;
   v_enqueue      tasker.step_move[];
   v_moves        tasker.task_move[];
@@ -37,9 +40,11 @@ begin
     v_ready := tasker.leave_out_steps(tasker.ready_steps_of(array(
       select asked.task_uuid
         from unnest(p_task_uuids) as asked(task_uuid)
+        left join tasker.progress_of(v_uncounted) p on p.task_uuid = asked.task_uuid
        cross join lateral (select from tasker.tasks t
-                            where t.task_uuid = asked.task_uuid and t.pending_steps > 0 and t.in_flight_steps = 0
-                              and t.waiting_retry_steps = 0 limit 1) idle
+                            where t.task_uuid = asked.task_uuid and t.pending_steps + coalesce(p.pending, 0) > 0
+                              and t.in_flight_steps + coalesce(p.in_flight, 0) = 0
+                              and t.waiting_retry_steps + coalesce(p.waiting_retry, 0) = 0 limit 1) idle
        where asked.task_uuid not in (select m.task_uuid from unnest(v_enqueue) m))));
     if cardinality(v_ready) > 0 then
       v_enqueue := v_enqueue || array(select m from tasker.hand_outs(v_ready) m);
@@ -48,10 +53,11 @@ begin
 
   with facts as materialized (
     select t.task_uuid, t.namespace, t.lifecycle, c.to_state as state, c.sort_key,
-           row(t.total_steps, t.pending_steps, coalesce(ready.steps, 0), t.in_flight_steps, t.waiting_retry_steps,
-               t.satisfied_steps, t.failed_steps, (t.task_uuid = any (p_with_results))::int,
+           row(t.total_steps, t.pending_steps + coalesce(p.pending, 0), coalesce(ready.steps, 0), t.in_flight_steps + coalesce(p.in_flight, 0),
+               t.waiting_retry_steps + coalesce(p.waiting_retry, 0), t.satisfied_steps + coalesce(p.satisfied, 0),
+               t.failed_steps + coalesce(p.failed, 0), (t.task_uuid = any (p_with_results))::int,
                coalesce(ready.steps, 0) > 0 and to_regclass('pgmq.' || quote_ident('q_' || n.queue_name)) is null,
-               t.failed_critical_steps, t.max_retries - t.retry_count,
+               t.failed_critical_steps + coalesce(p.failed_critical, 0), t.max_retries - t.retry_count,
                t.worker_count is null or exists (select from tasker.job_workers w where w.task_uuid = t.task_uuid),
                t.final_validation)::tasker.task_facts as facts,
            -- what the engine does by itself for an owned task it does in the name of the owner, who keeps it
@@ -62,6 +68,7 @@ begin
      cross join lateral (select c.to_state, c.sort_key, c.processor_uuid from tasker.task_transitions c
                           where c.task_uuid = t.task_uuid and c.most_recent limit 1) c
       join tasker.task_namespaces n on n.namespace = t.namespace
+      left join tasker.progress_of(v_uncounted) p on p.task_uuid = t.task_uuid
       left join (select m.task_uuid, count(*)::int as steps from unnest(v_enqueue) m group by m.task_uuid) ready
         on ready.task_uuid = t.task_uuid
   ), paths as materialized (  -- tasks in the same situation walk the same path: it is found once
@@ -90,22 +97,23 @@ begin
     into v_moves, v_enqueuing, v_counts.tasks_moved, v_counts.tasks_finished, v_failed
     from walked w;
 
-  perform tasker.append_task_transitions(v_moves);
+  perform tasker.append_task_transitions(v_moves, false);
+  if cardinality(v_enqueue) > 0 then
+    v_enqueuing := v_enqueuing || tasker.handing_out(array(select distinct m.task_uuid from unnest(v_enqueue) m));
+    v_enqueue := array(select m from unnest(v_enqueue) m where m.task_uuid = any (v_enqueuing));
+    perform tasker.hand_out_steps(v_enqueue, false, p_claimant);
+    v_uncounted := v_uncounted || v_enqueue;
+    v_counts.steps_enqueued := cardinality(v_enqueue);
+  end if;
+  perform tasker.count_moves(v_uncounted, v_moves);
   if v_failed is not null then  -- nobody would settle what is still under way
     -- all in one order, since workers report steps of several tasks in one call
     perform tasker.lock_work(v_failed);
     perform tasker.cancel_open_steps(f.task_uuid, '{"reason": "the task ended"}', true) from unnest(v_failed) as f(task_uuid);
   end if;
-
-  if cardinality(v_enqueue) > 0 then
-    v_enqueuing := v_enqueuing || tasker.handing_out(array(select distinct m.task_uuid from unnest(v_enqueue) m));
-    v_enqueue := array(select m from unnest(v_enqueue) m where m.task_uuid = any (v_enqueuing));
-    perform tasker.hand_out_steps(v_enqueue);
-    v_counts.steps_enqueued := cardinality(v_enqueue);
-  end if;
   perform tasker.schedule_task_retries(v_moves);
   return v_counts;
 end
 $$;
-comment on function tasker.drive_tasks(uuid[], uuid[], uuid[], uuid, jsonb) is
-  'Moves tasks as far as they go by themselves and hands out their ready steps. p_ready_steps: the steps that just became ready, or null to look at all; p_with_results: tasks with newly settled results. The caller holds the locks of the tasks.';
+comment on function tasker.drive_tasks(uuid[], uuid[], uuid[], uuid, jsonb, tasker.step_move[], tasker.claimant) is
+  'Moves tasks as far as they go by themselves and hands out their ready steps. p_ready_steps: the steps that just became ready, or null to look at all; p_with_results: tasks with newly settled results; p_uncounted: moves in the log that the progress counters do not show yet; p_claimant: who takes ready steps at once. The caller holds the locks of the tasks.';

@@ -13,7 +13,6 @@ declare
   v_moves    tasker.step_move[];
   v_done     tasker.step_move[] := p_done;
   v_rounds   int := 0;
-  v_ready    uuid[];
   v_steps    uuid[] := p_step_uuids;
   v_counts   tasker.drive_counts;
 begin
@@ -52,14 +51,7 @@ begin
     v_moves := array(select m from tasker.step_moves(array(select m.workflow_step_uuid from unnest(v_moves) m), 'settle_failure') m);
   end loop;
   v_done := v_done || tasker.skip_dependents(v_done);
-  v_ready := tasker.release_dependents(tasker.satisfied_by(v_done));
-
-  v_counts := tasker.drive_tasks(
-    v_tasks, v_ready,
-    array(select distinct m.task_uuid from unnest(v_done) m
-            join tasker.lifecycle_states s on s.lifecycle = m.lifecycle and s.state = m.to_state and s.counts_as in ('satisfied', 'failed')),
-    p_processor_uuid);
-  perform tasker.record_step_results(v_done);  -- breakers are locked last
+  v_counts := tasker.go_on_after(v_tasks, v_done, p_processor_uuid);
   v_counts.steps_settled := (select count(distinct m.workflow_step_uuid) from unnest(v_done) m)::int;
   return v_counts;
 end

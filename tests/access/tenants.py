@@ -101,6 +101,15 @@ ATTEMPTS: dict[str, list[Attempt]] = {
     "report_validation": [hidden("select tasker.report_validation(%(validating_step)s, %(validating_claim)s, true)")],
     "save_checkpoint": [hidden("select tasker.save_checkpoint(%(step)s, %(claim)s, '1')")],
     # workers and processors
+    "report_and_claim": [
+        hidden("select * from tasker.report_and_claim(%(worker)s, '[]', null, 1)"),
+        answers(
+            "select (outcome).code from tasker.report_and_claim(%(own_worker)s,"
+            " jsonb_build_array(jsonb_build_object('step_uuid', %(step)s::uuid, 'claim_uuid', %(claim)s::uuid)), array['rival'], 5)",
+            "TK404",
+            "rejected_transitions", "changes",
+        ),
+    ],
     "claim_steps": [
         hidden("select * from tasker.claim_steps(%(worker)s)"),
         nothing("select * from tasker.claim_steps(%(own_worker)s, array['rival'])"),

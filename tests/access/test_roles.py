@@ -31,7 +31,7 @@ CREATING = {
     "schedule_tasks", "cron_times", "command_all",
 }  # fmt: skip
 WORKING = {
-    "register_worker", "worker_heartbeat", "shutdown_worker", "claim_steps", "complete_step", "complete_steps", "fail_step",
+    "register_worker", "worker_heartbeat", "shutdown_worker", "claim_steps", "complete_step", "complete_steps", "fail_step", "report_and_claim",
     "extend_leases", "held_claims", "orchestrate", "tick", "register_processor", "processor_heartbeat", "transition_task",
     "transition_with_ownership", "worker_state", "report_validation", "save_checkpoint", "find_tasks",
     # around a call of a tool: may I, and how it went; what a breaker is made of stays with operators

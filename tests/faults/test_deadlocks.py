@@ -124,7 +124,11 @@ class Player:
                 category = self.chance.choice(["transient", "permanent", "unknown"])
                 error = {"message": self.chance.choice("xyz")}
                 reports.append(report_of(claimed, success=False, error=error, category=category, retry_after=0.01))
-        self.engine.report(reports)
+        if self.chance.random() < 0.5:
+            _, claims = self.engine.report_and_claim(reports, self.chance.choice([0, 2, 10]), self.worker())
+            self.claims += claims
+        else:
+            self.engine.report(reports)
 
     def request(self) -> dict[str, Any]:
         """A request id now and then, from a small stock."""

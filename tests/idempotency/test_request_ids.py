@@ -32,6 +32,7 @@ REPEATABLE = {
     "record_refusal": "a part of attempt_command: refused twice is refused twice",
     "recover": "looks again before it mends",
     "register_processor": "a processor that nobody uses ends with its lease",
+    "report_and_claim": "fenced by the claims reported; what a lost answer handed out comes back with its lease",
     "report_validation": "fenced by the claim",
     "save_checkpoint": "fenced by the claim",
     "archive_tasks": "what has gone does not go again",

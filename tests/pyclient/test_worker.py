@@ -556,13 +556,17 @@ def test_conflicts_of_the_engine_are_tried_again(
 ) -> None:
     """Deadlocks in the engine's own calls never become a step's result."""
     conn.execute("create sequence public.calls")
-    conn.execute("alter function tasker.complete_steps(jsonb) rename to complete_steps_really")
+    conn.execute("grant usage on sequence public.calls to public")
+    conn.execute(
+        "alter function tasker.apply_reports(tasker.step_report[], boolean, tasker.claimant) rename to apply_reports_really"
+    )
     conn.execute(
         """
-        create function tasker.complete_steps(p_results jsonb) returns setof tasker.step_outcome language plpgsql as $$
+        create function tasker.apply_reports(p_reports tasker.step_report[], p_settle boolean, p_claimant tasker.claimant)
+          returns setof tasker.step_outcome language plpgsql as $$
         begin
           if nextval('public.calls') % 3 <> 0 then raise exception 'deadlock' using errcode = '40P01'; end if;
-          return query select * from tasker.complete_steps_really(p_results);
+          return query select * from tasker.apply_reports_really(p_reports, p_settle, p_claimant);
         end $$
         """
     )
@@ -577,13 +581,16 @@ def test_a_report_the_database_cannot_take_does_not_stop_the_others(
     database: str, client: Client, conn: psycopg.Connection[Any]
 ) -> None:
     """The call fails as a whole because of one result: it is found, and that step fails with a reason."""
-    conn.execute("alter function tasker.complete_steps(jsonb) rename to complete_steps_really")
+    conn.execute(
+        "alter function tasker.apply_reports(tasker.step_report[], boolean, tasker.claimant) rename to apply_reports_really"
+    )
     conn.execute(
         """
-        create function tasker.complete_steps(p_results jsonb) returns setof tasker.step_outcome language plpgsql as $$
+        create function tasker.apply_reports(p_reports tasker.step_report[], p_settle boolean, p_claimant tasker.claimant)
+          returns setof tasker.step_outcome language plpgsql as $$
         begin
-          if p_results::text like '%poison%' then raise exception 'no' using errcode = '22P05'; end if;
-          return query select * from tasker.complete_steps_really(p_results);
+          if p_reports::text like '%poison%' then raise exception 'no' using errcode = '22P05'; end if;
+          return query select * from tasker.apply_reports_really(p_reports, p_settle, p_claimant);
         end $$
         """
     )

@@ -123,6 +123,21 @@ class Engine:
         """Raw reports in one call."""
         return self.rows("select * from tasker.complete_steps(%s)", Jsonb(list(reports)))
 
+    def report_and_claim(
+        self, reports: Sequence[Any], limit: int = 100, worker: UUID | str = "w", namespaces: list[str] | None = None
+    ) -> tuple[list[Row], list[Row]]:
+        """Raw reports in one call that goes on: what became of them, and the steps that it hands over."""
+        rows = self.rows(
+            "select to_jsonb(r.outcome) || jsonb_build_object('awaits_orchestration', r.awaits_orchestration) as outcome,"
+            " to_jsonb(r.claim) as claim from tasker.report_and_claim(%s, %s, %s, %s) r",
+            worker if isinstance(worker, UUID) else self.worker(worker),
+            Jsonb(list(reports)),
+            namespaces,
+            limit,
+        )
+        claims = [row["claim"] for row in rows if row["claim"]]
+        return [row["outcome"] for row in rows[: len(rows) - len(claims)]], claims
+
     def complete(self, claims: Iterable[Row], result: Any = None) -> list[Row]:
         return self.report([report_of(claimed, result=result) for claimed in claims])
 

@@ -155,6 +155,11 @@ class Rehearsal:
         last = {row["name"]: row["workflow_step_uuid"] for row in engine.steps(self.task).values()}
         run("resolve", lambda: engine.call("resolve_step", p_step_uuid=last["d"], **BY))
         other = engine.create(graph(step("x"), step("y", "x")))
+        held = [report_of(claimed) for claimed in engine.claim(9)]
+        _, taken = run("report and claim", lambda: engine.report_and_claim(held))
+        assert [claimed["name"] for claimed in taken] == ["y"]
+        run("report and claim", lambda: engine.report_and_claim([report_of(claimed) for claimed in taken]))
+        other = engine.create(graph(step("x"), step("y", "x")))
         run("cancel", lambda: engine.call("cancel_task", p_task_uuid=other, **BY))
         engine.shift_clock("0")
 

@@ -86,7 +86,12 @@ class Player:
         if self.draw.random() < 0.3:
             reports += [self.a_report(claimed) for claimed in batch[:2]]
             self.held += batch[2:3]
-        for outcome in self.engine.report(reports):
+        if self.draw.random() < 0.5:
+            outcomes, claims = self.engine.report_and_claim(reports, self.draw.randint(0, 4), self.name)
+            self.held += claims
+        else:
+            outcomes = self.engine.report(reports)
+        for outcome in outcomes:
             self.outcomes[f"report {outcome['code']}"] += 1
 
     def a_report(self, claimed: Row) -> Row:

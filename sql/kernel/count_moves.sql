@@ -1,0 +1,53 @@
+create or replace function tasker.count_moves(p_step_moves tasker.step_move[], p_task_moves tasker.task_move[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+declare
+  v_jobs uuid[];
+begin
+  -- one write of the row for both; moves that change neither cost none
+  update tasker.tasks t
+     set pending_steps         = t.pending_steps         + coalesce(c.pending, 0),
+         in_flight_steps       = t.in_flight_steps       + coalesce(c.in_flight, 0),
+         waiting_retry_steps   = t.waiting_retry_steps   + coalesce(c.waiting_retry, 0),
+         satisfied_steps       = t.satisfied_steps       + coalesce(c.satisfied, 0),
+         failed_steps          = t.failed_steps          + coalesce(c.failed, 0),
+         failed_critical_steps = t.failed_critical_steps + coalesce(c.failed_critical, 0),
+         -- update_task_completion: only at the start, at the end, and when a finished task is reset
+         started_at   = case when c.ends is null then t.started_at else coalesce(t.started_at, greatest(t.created_at, clock_timestamp())) end,
+         completed_at = case when c.ends is null then t.completed_at
+                             when c.ends then greatest(t.created_at, t.started_at, clock_timestamp()) end
+    from (select x.task_uuid, sum(x.pending) as pending, sum(x.in_flight) as in_flight, sum(x.waiting_retry) as waiting_retry,
+                 sum(x.satisfied) as satisfied, sum(x.failed) as failed, sum(x.failed_critical) as failed_critical, bool_or(x.ends) as ends
+            from (select p.*, null::boolean as ends from tasker.progress_of(p_step_moves) p
+                  union all
+                  select m.task_uuid, null, null, null, null, null, null, bool_or(m.most_recent and entered.is_terminal)
+                    from unnest(p_task_moves) m
+                   cross join lateral (select s.is_terminal from tasker.lifecycle_states s
+                                        where s.lifecycle = m.lifecycle and s.state = m.to_state limit 1) entered
+                   cross join lateral (select s.is_terminal, s.state = l.initial_state as is_initial
+                                         from tasker.lifecycle_states s
+                                         join tasker.lifecycles l on l.lifecycle = s.lifecycle
+                                        where s.lifecycle = m.lifecycle and s.state = m.from_state limit 1) was
+                   group by m.task_uuid
+                  having bool_or(m.most_recent and entered.is_terminal) or bool_or(was.is_terminal or was.is_initial)) x
+           group by x.task_uuid) c
+   where t.task_uuid = c.task_uuid;
+
+  if p_task_moves is not null then
+    select array_agg(t.task_uuid) into v_jobs
+      from unnest(p_task_moves) m
+     cross join lateral (select t.task_uuid from tasker.tasks t
+                          where t.task_uuid = m.task_uuid and t.worker_count is not null and t.completed_at is not null limit 1) t;
+    if v_jobs is not null then
+      perform tasker.release_workers(v_jobs);
+    end if;
+  end if;
+end
+$$;
+comment on function tasker.count_moves(tasker.step_move[], tasker.task_move[]) is
+  'What moves change in the rows of tasks: progress counters by those of steps, started_at and completed_at by their own.';

@@ -1,0 +1,34 @@
+create or replace function tasker.claims_at_once(p_moves tasker.step_move[], p_claimant tasker.claimant) returns tasker.step_move[]
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+declare
+  v_priority int;
+begin
+  if coalesce((p_claimant).room, 0) <= 0 or cardinality(p_moves) = 0 then
+    return array[]::tasker.step_move[];
+  end if;
+  select coalesce(max(q.priority), -9) into v_priority from tasker.work_queues q where q.namespace = (p_claimant).namespace;
+  return array(
+    select c
+      from tasker.follow_moves(array(
+             select m
+               from unnest(p_moves) m
+              cross join lateral (select from tasker.workflow_steps s
+                                   where s.workflow_step_uuid = m.workflow_step_uuid and s.requires <@ (p_claimant).capabilities
+                                     and s.delay is null limit 1) fits
+              -- what is more urgent may wait in a queue of its own
+              cross join lateral (select from tasker.tasks t
+                                   where t.task_uuid = m.task_uuid and tasker.queue_priority(t.priority) >= v_priority limit 1) first
+              where m.event is not null
+                and m.namespace = (p_claimant).namespace
+              limit (p_claimant).room),
+             'claim', jsonb_build_object('worker_uuid', (p_claimant).worker_uuid, 'claim_uuid', (p_claimant).claim_uuid)) c);
+end
+$$;
+comment on function tasker.claims_at_once(tasker.step_move[], tasker.claimant) is
+  'Which of the steps that are being handed out the claimant takes without their ever standing in a queue, and the moves that claim them.';
