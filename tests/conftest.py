@@ -104,12 +104,13 @@ def _remove_leftovers() -> None:
     """Stop servers and remove folders of killed runs; the name of a folder ends with the process id of its run."""
     for folder in _base_folder().glob(f"{_FOLDER_PREFIX}*"):
         owner = folder.name.rpartition("-")[2]
-        if folder.stat().st_uid != os.geteuid() or not owner.isdigit() or Path(f"/proc/{owner}").exists():
-            continue
-        for data_dir in folder.iterdir():
-            with contextlib.suppress(Exception):
-                EmbeddedServer(data_dir, bin_dir=SERVERS.get(data_dir.name)).stop("immediate")
-        shutil.rmtree(folder, ignore_errors=True)
+        with contextlib.suppress(FileNotFoundError):  # another run removes it, or its own run has just ended
+            if folder.stat().st_uid != os.geteuid() or not owner.isdigit() or Path(f"/proc/{owner}").exists():
+                continue
+            for data_dir in folder.iterdir():
+                with contextlib.suppress(Exception):
+                    EmbeddedServer(data_dir, bin_dir=SERVERS.get(data_dir.name)).stop("immediate")
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

@@ -623,7 +623,7 @@ class Engine:
                 if await listener.wait(60.0, matching=self._concerns_us):
                     # All listeners get the same hint: a little apart they do not ask for the same rows.
                     await asyncio.sleep(random.uniform(0.0, 0.001))  # noqa: S311 (jitter, not a secret)
-                    self._become_hot()
+                    self._become_hot(drive=False)
         except Exception:
             logger.exception("listening ended; the worker goes on by polling")
         finally:
@@ -668,9 +668,12 @@ class Engine:
         """Seconds until the next look while work keeps coming: 10 ms after the last sign of it, growing to 100 ms."""
         return min(_HOT_POLL, 0.01 + max(0.0, now - self._hot_until + _HOT_SECONDS) / 4)
 
-    def _become_hot(self) -> None:
+    def _become_hot(self, *, drive: bool = True) -> None:
+        """Look at once. Who heard of work in a queue need not ask for results that wait: it would come second."""
         now = time.monotonic()
-        self._look_at = self._drive_at = now
+        self._look_at = now
+        if drive:
+            self._drive_at = now
         self._hot_until = now + _HOT_SECONDS
         self._wake.set()
 

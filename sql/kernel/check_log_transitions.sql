@@ -10,7 +10,7 @@ declare
   v_entity   uuid;
   v_refused  text[];
 begin
-  -- Logs with little traffic share this one check; the logs of tasks and steps have theirs written out for speed.
+  -- Logs with little traffic share this one check; those of tasks, steps and workers have theirs written out for speed.
   execute format(
     $query$
       select a.%1$I, array[a.lifecycle, a.from_state, a.event, a.to_state]

@@ -1,24 +1,4 @@
--- The log of workers: checked, append-only, published. Little traffic, so the shared check serves it.
-create or replace trigger check_transitions
-  after insert on tasker.worker_transitions
-  referencing new table as appended
-  for each statement execute function tasker.check_log_transitions('worker', 'workers', 'worker_uuid');
-comment on trigger check_transitions on tasker.worker_transitions is 'The last wall: no illegal transition can be stored.';
-alter table tasker.worker_transitions enable always trigger check_transitions;
-
-create or replace trigger check_current
-  after update on tasker.worker_transitions
-  referencing new table as flipped
-  for each statement execute function tasker.check_log_current('worker', 'workers', 'worker_uuid');
-comment on trigger check_current on tasker.worker_transitions is 'Every entity keeps exactly one current row.';
-alter table tasker.worker_transitions enable always trigger check_current;
-
-create or replace trigger record_changes
-  after insert on tasker.worker_transitions
-  referencing new table as appended
-  for each statement execute function tasker.record_log_changes('worker', 'workers', 'worker_uuid');
-comment on trigger record_changes on tasker.worker_transitions is 'Publishes what was appended.';
-
+-- The log of workers is append-only.
 create or replace trigger refuse_update
   before update on tasker.worker_transitions
   for each row

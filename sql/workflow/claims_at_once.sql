@@ -12,7 +12,7 @@ begin
   if coalesce((p_claimant).room, 0) <= 0 or cardinality(p_moves) = 0 then
     return array[]::tasker.step_move[];
   end if;
-  select coalesce(max(q.priority), -9) into v_priority from tasker.work_queues q where q.namespace = (p_claimant).namespace;
+  select greatest(0, max(q.priority)) into v_priority from tasker.work_queues q where q.namespace = (p_claimant).namespace;
   return array(
     select c
       from tasker.follow_moves(array(

@@ -6,7 +6,6 @@ set plan_cache_mode = force_generic_plan
 set jit = off
 as $$
 declare
-  c_uuid     constant text := '^[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}$';
   c_fields   constant text[] := array['name', 'context', 'namespace', 'version', 'idempotency_key', 'correlation_id', 'priority',
                                       'parent_task_uuid', 'tags', 'requested_by', 'start', 'start_at', 'vocabulary'];
   v_problems jsonb;
@@ -38,8 +37,8 @@ begin
                            and coalesce(tasker.iso_timestamp(r.request ->> 'start_at') > clock_timestamp() + interval '100 years', true)
                         then 'start_at must be a time within 100 years, with its offset, such as 2026-03-01T06:30:00Z'
                       when r.request ->> 'start_at' is not null and r.request -> 'start' = 'false' then 'start_at says when it starts: start can''t be false'
-                      when r.request ->> 'correlation_id' !~ c_uuid then 'correlation_id must be a uuid'
-                      when r.request ->> 'parent_task_uuid' !~ c_uuid then 'parent_task_uuid must be a uuid'
+                      when not tasker.is_uuid(r.request ->> 'correlation_id') then 'correlation_id must be a uuid'
+                      when not tasker.is_uuid(r.request ->> 'parent_task_uuid') then 'parent_task_uuid must be a uuid'
                       when r.request ->> 'vocabulary' is not null
                            and not exists (select from tasker.vocabularies v
                                             where v.vocabulary = r.request ->> 'vocabulary'

@@ -8,7 +8,6 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  c_uuid     constant text := '^[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}$';
   v_messages jsonb[];
   v_steps    uuid[];
   v_counts   tasker.drive_counts := (0, 0, 0, 0, 0);
@@ -28,7 +27,7 @@ begin
     from unnest(v_messages) m
    cross join lateral jsonb_array_elements_text(
       case when jsonb_typeof(m -> 'step_uuids') = 'array' then m -> 'step_uuids' else '[]' end) as u(step_uuid)
-   where u.step_uuid ~ c_uuid;
+   where tasker.is_uuid(u.step_uuid);
   perform tasker.reject_transition('message', null, 'TK400', 'the orchestration queue held a message without steps',
                                    jsonb_build_object('message', m))
      from unnest(v_messages) m

@@ -3,7 +3,6 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  c_uuid     constant text := '^[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}$';
   v_messages jsonb[];
   v_steps    uuid[] := array[]::uuid[];
   v_found    uuid[];
@@ -22,18 +21,18 @@ begin
     exit when v_messages is null;
 
     -- what nobody of ours sent would otherwise come back for ever
-    if exists (select from unnest(v_messages) m where coalesce(m ->> 'step_uuid', '') !~ c_uuid) then
+    if exists (select from unnest(v_messages) m where tasker.is_uuid(m ->> 'step_uuid') is not true) then
       perform tasker.reject_transition('message', null, 'TK400', format('queue %s held a message without a step', p_queue_name),
                                        jsonb_build_object('message', m))
          from unnest(v_messages) m
-        where coalesce(m ->> 'step_uuid', '') !~ c_uuid;
+        where tasker.is_uuid(m ->> 'step_uuid') is not true;
     end if;
 
     v_found := array(
       select asked.step_uuid
         from (select (m.message ->> 'step_uuid')::uuid as step_uuid, min(m.position) as position
                 from unnest(v_messages) with ordinality as m(message, position)
-               where coalesce(m.message ->> 'step_uuid', '') ~ c_uuid
+               where tasker.is_uuid(m.message ->> 'step_uuid')
                group by 1) asked  -- a step that was taken out by hand and put back has two messages here
        cross join lateral (select t.lifecycle, t.to_state, t.task_uuid from tasker.workflow_step_transitions t
                             where t.workflow_step_uuid = asked.step_uuid and t.most_recent limit 1) c

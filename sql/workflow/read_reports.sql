@@ -3,7 +3,6 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  c_uuid constant text := '^[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}$';
   v_reports tasker.step_report[];
 begin
   if p_results is null or jsonb_typeof(p_results) <> 'array' then
@@ -31,8 +30,8 @@ begin
                  coalesce(e.result ->> 'success', 'true') <> 'false' as success,
                  coalesce(e.result ->> 'category', 'unknown') as category,
                  case when jsonb_typeof(e.result) <> 'object' then 'a result must be a JSON object'
-                      when coalesce(e.result ->> 'step_uuid', '') !~ c_uuid then 'step_uuid must be a uuid'
-                      when coalesce(e.result ->> 'claim_uuid', '') !~ c_uuid then 'claim_uuid must be a uuid'
+                      when tasker.is_uuid(e.result ->> 'step_uuid') is not true then 'step_uuid must be a uuid'
+                      when tasker.is_uuid(e.result ->> 'claim_uuid') is not true then 'claim_uuid must be a uuid'
                       when jsonb_typeof(e.result -> 'success') not in ('boolean', 'null') then 'success must be true or false'
                       when coalesce(e.result ->> 'category', 'unknown') not in ('transient', 'permanent', 'unknown')
                         then 'category must be transient, permanent or unknown'
