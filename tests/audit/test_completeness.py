@@ -290,6 +290,39 @@ def test_what_is_set_up_leaves_an_event(lived: Engine) -> None:
     assert {event for event, _ in events} >= {"namespace_added"}
 
 
+@pytest.mark.parametrize(
+    ("statement", "event", "subject"),
+    [
+        ("delete from tasker.legal_holds", "legal_hold_deleted", None),
+        (
+            "insert into tasker.login_bindings (login, namespaces) values ('public', null)",
+            "login_binding_added",
+            "public",
+        ),
+        ("update tasker.test_clock set shift = '1 hour'", "test_clock_changed", "true"),
+        ("delete from tasker.tools", "tool_deleted", "press"),
+        ("delete from tasker.retention_policies", "retention_policy_deleted", "p"),
+        ("delete from tasker.named_tasks where false or name = 'order'", "template_deleted", "shop/order/1"),
+    ],
+)
+def test_what_an_owner_does_by_hand_leaves_an_event(
+    engine: Engine, statement: str, event: str, subject: str | None
+) -> None:
+    task = engine.task(chain("only"))
+    engine.run("select tasker.hold_task(%s, 'case 7', 'ada')", task)
+    engine.run("select tasker.configure_tool('press', '1 minute')")
+    engine.run("select tasker.set_retention_policy('p', '1 day', '1 year', 'Records 4.2')")
+    engine.run(
+        "select tasker.register_template(%s)", '{"namespace": "shop", "name": "order", "version": "1", "steps": []}'
+    )
+    engine.shift_clock("0 s")
+    engine.run(statement)
+    (found,) = engine.rows("select * from tasker.audit_events where event = %s", event)
+    assert (found["subject"] or "") == (str(task) if subject is None else subject)
+    change = engine.row("select * from tasker.changes where %s = any (transition_uuids)", found["audit_event_uuid"])
+    assert change["login"] == engine.one("select session_user")
+
+
 def test_counters_are_no_event_and_settings_are(engine: Engine) -> None:
     engine.run("select tasker.configure_breaker('tool')")
     engine.run("select tasker.record_breaker_result('tool', false)")

@@ -147,7 +147,8 @@ def test_paused_resumed_and_removed(engine: Engine) -> None:
         "select event, requested_by, reason from tasker.audit_events where event like 'schedule%%' order by created_at"
     )
     assert [event["event"] for event in events] == [
-        "schedule_added", "schedule_paused", "schedule_paused", "schedule_changed", "schedule_resumed", "schedule_removed",
+        "schedule_added", "schedule_paused", "schedule_paused", "schedule_changed", "schedule_resumed", "schedule_deleted",
+        "schedule_removed",
     ]  # fmt: skip
     assert (events[-1]["requested_by"], events[-1]["reason"]) == ("ada", "a test")
 
@@ -226,7 +227,7 @@ def test_a_repeated_request_is_answered_from_the_first(engine: Engine) -> None:
     for command in ("pause_schedule", "resume_schedule", "remove_schedule"):
         answers = [engine.call(command, p_schedule="hourly", p_request_id=command, **BY) for _ in range(2)]
         assert answers[0] == answers[1]
-    assert engine.one("select count(*) from tasker.audit_events where event like 'schedule_%%ed'") == 4
+    assert engine.one("select count(*) from tasker.audit_events where event like 'schedule_%%ed'") == 5
 
 
 def test_what_is_due_is_found_by_the_index(engine: Engine) -> None:
