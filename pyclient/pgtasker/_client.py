@@ -7,6 +7,7 @@ Written once, as async code in ``_client_async.py``; ``_client.py`` is generated
 
 from __future__ import annotations
 
+import datetime as dt
 import threading
 import time
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -56,7 +57,6 @@ from ._rows import (
 from .errors import NotFound, PgtaskerError, WaitTimeout, error_from_psycopg, error_from_refusal
 
 if TYPE_CHECKING:
-    import datetime as dt
     from collections.abc import Generator, Iterable, Mapping, Sequence
     from types import TracebackType
     from typing import Self
@@ -282,6 +282,9 @@ class Client:
         conn: CallersConnection | None = None,
     ) -> None:
         """Hand no step of a namespace to any worker; what is running goes on, and tasks are still created."""
+        if conn is None:
+            self.attempt_command("pause_namespace", namespace, reason, requested_by, request_id=request_id)
+            return
         self._one(
             sql.PAUSE_NAMESPACE,
             {"namespace": namespace, "reason": reason, "requested_by": requested_by, "request_id": request_id},
@@ -298,6 +301,9 @@ class Client:
         conn: CallersConnection | None = None,
     ) -> None:
         """Hand out the steps of a paused namespace again."""
+        if conn is None:
+            self.attempt_command("resume_namespace", namespace, reason, requested_by, request_id=request_id)
+            return
         self._one(
             sql.RESUME_NAMESPACE,
             {"namespace": namespace, "reason": reason, "requested_by": requested_by, "request_id": request_id},
@@ -460,15 +466,17 @@ class Client:
 
         Args:
             command: name of the SQL function: ``cancel_task``, ``hold_task``, ``bind_login``, ...
-            target: the task, step or worker, the tool of ``reset_breaker``, the login of ``bind_login``.
+            target: the task, step or worker, the tool of ``reset_breaker``, the login of ``bind_login``,
+                a schedule, a namespace.
             reason: why; kept.
             requested_by: who asks; kept.
-            arguments: ``{"result": ...}`` of ``resolve_step``, ``{"namespaces": [...]}`` of ``bind_login``.
+            arguments: ``{"result": ...}`` of ``resolve_step``, ``{"namespaces": [...]}`` of ``bind_login``,
+                ``{"namespace": ...}`` of a schedule.
             request_id: as everywhere; commands about holds and logins may be repeated anyway and do not look at it.
             conn: the caller's transaction.
 
         Returns:
-            The new state; of ``resume_task`` the new task.
+            The new state; of ``resume_task`` the new task, of ``resume_schedule`` its next time.
 
         Raises:
             PgtaskerError: what the command itself raises.
@@ -1171,6 +1179,11 @@ class Client:
         conn: CallersConnection | None = None,
     ) -> None:
         """Let the times of a schedule pass until it is resumed; tasks that were created go on."""
+        if conn is None:
+            self.attempt_command(
+                "pause_schedule", schedule, reason, requested_by, {"namespace": namespace}, request_id=request_id
+            )
+            return
         self._one(
             sql.PAUSE_SCHEDULE,
             {
@@ -1194,6 +1207,11 @@ class Client:
         conn: CallersConnection | None = None,
     ) -> dt.datetime:
         """Let a paused schedule go on; returns its next time. What passed meanwhile: ``backfill_schedule``."""
+        if conn is None:
+            next_due_at = self.attempt_command(
+                "resume_schedule", schedule, reason, requested_by, {"namespace": namespace}, request_id=request_id
+            )
+            return dt.datetime.fromisoformat(next_due_at)
         return self._one(
             sql.RESUME_SCHEDULE,
             {
@@ -1217,6 +1235,11 @@ class Client:
         conn: CallersConnection | None = None,
     ) -> None:
         """Remove a schedule; tasks that were created go on."""
+        if conn is None:
+            self.attempt_command(
+                "remove_schedule", schedule, reason, requested_by, {"namespace": namespace}, request_id=request_id
+            )
+            return
         self._one(
             sql.REMOVE_SCHEDULE,
             {

@@ -18,9 +18,12 @@ declare
   c_of_uuids constant text[] := array[
     'cancel_task', 'give_up_task', 'resolve_task', 'reset_task', 'resume_task', 'pass_validation', 'fail_validation', 'hold_task', 'release_task',
     'cancel_step', 'skip_step', 'retry_step', 'reset_step', 'resolve_step', 'start_worker', 'pause_worker', 'resume_worker', 'terminate_worker'];
-  c_commands constant text[] := c_of_uuids || array['reset_breaker', 'bind_login', 'unbind_login'];
-  v_takes text := case p_command when 'resolve_step' then 'result' when 'bind_login' then 'namespaces' end;
+  c_commands constant text[] := c_of_uuids || array[
+    'pause_schedule', 'resume_schedule', 'remove_schedule', 'pause_namespace', 'resume_namespace', 'reset_breaker', 'bind_login', 'unbind_login'];
+  v_takes text := case p_command when 'resolve_step' then 'result' when 'bind_login' then 'namespaces'
+                                 when 'pause_schedule' then 'namespace' when 'resume_schedule' then 'namespace' when 'remove_schedule' then 'namespace' end;
   v_namespaces jsonb := p_arguments -> 'namespaces';
+  v_namespace text := coalesce(p_arguments ->> 'namespace', 'default');
   v_uuid uuid;
   v_detail text;
 begin
@@ -67,6 +70,21 @@ begin
       when 'pause_worker' then state := tasker.pause_worker(v_uuid, p_reason, p_requested_by, p_request_id);
       when 'resume_worker' then state := tasker.resume_worker(v_uuid, p_reason, p_requested_by, p_request_id);
       when 'terminate_worker' then state := tasker.terminate_worker(v_uuid, p_reason, p_requested_by, p_request_id);
+      when 'pause_schedule' then
+        perform tasker.pause_schedule(p_target, p_reason, p_requested_by, v_namespace, p_request_id);
+        state := 'paused';
+      when 'resume_schedule' then
+        state := to_char(tasker.resume_schedule(p_target, p_reason, p_requested_by, v_namespace, p_request_id) at time zone 'UTC',
+                         'YYYY-MM-DD"T"HH24:MI:SS.US"+00:00"');
+      when 'remove_schedule' then
+        perform tasker.remove_schedule(p_target, p_reason, p_requested_by, v_namespace, p_request_id);
+        state := 'removed';
+      when 'pause_namespace' then
+        perform tasker.pause_namespace(p_target, p_reason, p_requested_by, p_request_id);
+        state := 'paused';
+      when 'resume_namespace' then
+        perform tasker.resume_namespace(p_target, p_reason, p_requested_by, p_request_id);
+        state := 'resumed';
       when 'reset_breaker' then state := tasker.reset_breaker(p_target, p_reason, p_requested_by, p_request_id);
       when 'bind_login' then
         perform tasker.bind_login(p_target, case jsonb_typeof(v_namespaces) when 'array' then array(select jsonb_array_elements_text(v_namespaces)) end,
@@ -88,4 +106,4 @@ begin
 end
 $$;
 comment on function tasker.attempt_command(text, text, text, text, text, jsonb) is
-  'A command of a person that leaves a trace when it is refused: answers the new state (of resume_task the new task), or the code and message of the refusal, which is kept in rejected_transitions. p_arguments: {"result": ...} of resolve_step, {"namespaces": [...]} of bind_login. Runs with the rights of the caller; a missing right (42501) is kept as well. The commands themselves raise, and what raises leaves no row.';
+  'A command of a person that leaves a trace when it is refused: answers the new state (of resume_task the new task, of resume_schedule its next time), or the code and message of the refusal, which is kept in rejected_transitions. p_arguments: {"result": ...} of resolve_step, {"namespaces": [...]} of bind_login, {"namespace": ...} of a schedule (default). Runs with the rights of the caller; a missing right (42501) is kept as well. The commands themselves raise, and what raises leaves no row.';

@@ -546,7 +546,12 @@ BY_HAND: dict[str, tuple[Any, ...]] = {
             "reset_step", "resolve_step", "start_worker", "pause_worker", "resume_worker", "terminate_worker",
         )
     },
-    "reset_breaker": ("no such tool",),
+    **{
+        command: ("no-such-thing",)
+        for command in (
+            "reset_breaker", "pause_schedule", "resume_schedule", "remove_schedule", "pause_namespace", "resume_namespace",
+        )
+    },
 }  # fmt: skip
 
 
@@ -556,9 +561,8 @@ def test_a_refused_command_raises_what_it_always_did_and_leaves_a_row(
 ) -> None:
     (target,) = BY_HAND[command]
     with pytest.raises(psycopg.Error) as bare:
-        parameter = {"reset_breaker": "tool"}.get(
-            command, f"{command.rpartition('_')[2].replace('validation', 'task')}_uuid"
-        )
+        kind = command.rpartition("_")[2].replace("validation", "task")
+        parameter = {"breaker": "tool", "schedule": "schedule", "namespace": "namespace"}.get(kind, f"{kind}_uuid")
         conn.execute(
             f"select tasker.{command}(p_{parameter} => %s, p_reason => 'r', p_requested_by => 'anna')", [target]
         )
