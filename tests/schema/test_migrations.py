@@ -135,6 +135,21 @@ def test_stepwise_is_the_same_as_at_once(server: TestServer, database: str, empt
     assert (info["pgmq_source"], info["pgmq_version"]) == ("bundled", "1.13.0")
 
 
+def test_a_function_that_came_to_answer_otherwise_is_made_anew(empty_database: str) -> None:
+    """metrics_queues got a column; a database that has the older one is upgraded like any other."""
+    migrate.upgrade(empty_database, "0021_claimants")
+    with psycopg.connect(empty_database, autocommit=True) as conn:
+        conn.execute(
+            "create function tasker.metrics_queues(out namespace text, out depth bigint) returns setof record"
+            " language sql begin atomic select 'x'::text, 1::bigint; end"
+        )
+        conn.execute("create view tasker.metrics_queues as select * from tasker.metrics_queues()")
+    migrate.upgrade(empty_database)
+    assert query(empty_database, "select queue_name, priority from tasker.metrics_queues") == [
+        ("orchestration_step_results", 0)
+    ]
+
+
 def test_every_version_file_has_its_frozen_sql() -> None:
     versions = {path.stem for path in (migrate.MIGRATIONS / "versions").glob("0*.py")}
     assert versions == {path.stem for path in (migrate.MIGRATIONS / "sql").glob("*.sql")}

@@ -624,8 +624,8 @@ def _bare(request: Request, status: int, context: dict[str, Any]) -> Response:
 # --------------------------------------------------------------------------------------------------------- templates
 
 
-def duration(value: dt.timedelta | float | None) -> str:
-    """A length of time for people: at most two units."""
+def duration(value: dt.timedelta | float | None, *, rough: bool = False) -> str:
+    """A length of time for people: at most two units, or one where it need not be exact."""
     if value is None:
         return ""
     seconds = value.total_seconds() if isinstance(value, dt.timedelta) else float(value)
@@ -639,13 +639,13 @@ def duration(value: dt.timedelta | float | None) -> str:
     for size, unit, smaller, small in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
         if whole >= size:
             rest = whole % size // smaller
-            return f"{whole // size} {unit}" + (f" {rest} {small}" if rest else "")
+            return f"{whole // size} {unit}" + (f" {rest} {small}" if rest and not rough else "")
     return f"{whole} s"
 
 
 def number(value: int | None) -> str:
-    """A number with thin spaces between thousands."""
-    return "" if value is None else f"{value:,}".replace(",", "\u2009")
+    """A number with narrow spaces between thousands, at which no line ends."""
+    return "" if value is None else f"{value:,}".replace(",", "\u202f")
 
 
 def words(value: str) -> str:
@@ -664,7 +664,7 @@ def _moment(value: dt.datetime | None) -> str:
 
 
 def _ago(value: dt.datetime | None, now: dt.datetime) -> str:
-    return "" if value is None else duration(max(now - value, dt.timedelta(0)))
+    return "" if value is None else duration(max(now - value, dt.timedelta(0)), rough=True)
 
 
 def _make_templates() -> Jinja2Templates:
