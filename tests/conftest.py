@@ -44,6 +44,7 @@ FAST: dict[str, str] = {
     "log_min_messages": "fatal",
     "log_min_error_statement": "panic",
     "jit": "off",
+    "max_prepared_transactions": "4",
 }
 
 TEMPLATE = "pgtasker_template"

@@ -58,9 +58,16 @@ begin
             order by r.role, r.kind, r.object, r.privilege, r.columns
         )::text
     from tasker.access_rights as r
+    -- what others were given is nothing that this tree gave
+    where r.role in ('public', 'tasker_client', 'tasker_worker', 'tasker_operator', 'tasker_auditor', 'tasker_monitor')
     union all
     select 'object_digests', jsonb_object_agg(d.object, d.digest order by d.object)::text
     from tasker.object_digests() as d
+    where (nullif(current_setting('pgtasker.strangers', true), '')::jsonb ->> d.object) is distinct from d.digest
+    union all
+    select 'object_definitions', jsonb_object_agg(d.object, d.definition order by d.object)::text
+    from tasker.object_digests() as d
+    where d.definition is not null
     on conflict (key) do update set value = excluded.value, updated_at = clock_timestamp()
     where known.value <> excluded.value;
 end

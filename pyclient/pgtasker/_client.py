@@ -1739,10 +1739,21 @@ class Client:
             listener.close()
 
     def check_consistency(
-        self, task_uuid: UUID | str | None = None, *, conn: CallersConnection | None = None
+        self,
+        task_uuid: UUID | str | None = None,
+        *,
+        unfinished_only: bool = False,
+        conn: CallersConnection | None = None,
     ) -> list[Finding]:
-        """Recompute every cached number of a task (or of all) from the logs; an empty list is the right answer."""
-        return self._rows(sql.CHECK_CONSISTENCY, {"task_uuid": as_uuid(task_uuid, "task_uuid")}, conn)
+        """Recompute every cached number of a task (or of all) from the logs; an empty list is the right answer.
+
+        Args:
+            task_uuid: the task; None for all.
+            unfinished_only: of all, those that have not ended: reads no log of what is over.
+            conn: a connection of the caller's to run on.
+        """
+        arguments = {"task_uuid": as_uuid(task_uuid, "task_uuid"), "unfinished_only": unfinished_only}
+        return self._rows(sql.CHECK_CONSISTENCY, arguments, conn)
 
     def command_all(
         self,

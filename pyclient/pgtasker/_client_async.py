@@ -1767,10 +1767,21 @@ class AsyncClient:
             await listener.close()
 
     async def check_consistency(
-        self, task_uuid: UUID | str | None = None, *, conn: AsyncCallersConnection | None = None
+        self,
+        task_uuid: UUID | str | None = None,
+        *,
+        unfinished_only: bool = False,
+        conn: AsyncCallersConnection | None = None,
     ) -> list[Finding]:
-        """Recompute every cached number of a task (or of all) from the logs; an empty list is the right answer."""
-        return await self._rows(sql.CHECK_CONSISTENCY, {"task_uuid": as_uuid(task_uuid, "task_uuid")}, conn)
+        """Recompute every cached number of a task (or of all) from the logs; an empty list is the right answer.
+
+        Args:
+            task_uuid: the task; None for all.
+            unfinished_only: of all, those that have not ended: reads no log of what is over.
+            conn: a connection of the caller's to run on.
+        """
+        arguments = {"task_uuid": as_uuid(task_uuid, "task_uuid"), "unfinished_only": unfinished_only}
+        return await self._rows(sql.CHECK_CONSISTENCY, arguments, conn)
 
     async def command_all(
         self,

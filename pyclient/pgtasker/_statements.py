@@ -368,7 +368,11 @@ CHANGES_AFTER = _set(
 )
 CURRENT_CURSOR = _scalar("current_cursor", str, repeatable=True)
 CHECK_CONSISTENCY = _set(
-    "check_consistency", rows.Finding, _columns(rows.Finding), {"task_uuid": "uuid"}, repeatable=True
+    "check_consistency",
+    rows.Finding,
+    _columns(rows.Finding),
+    {"task_uuid": "uuid", "unfinished_only": "boolean"},
+    repeatable=True,
 )
 COMMAND_ALL = _set(
     "command_all",

@@ -108,6 +108,7 @@ def _prepare_scripts() -> Iterator[_Script]:
     yield _step("pgmq_found")
     yield _step("become_owner")
     yield _step("pgmq_bundled", bundled_sql=_bundled_pgmq()[0])
+    yield _step("strangers")
 
 
 def _record_scripts() -> Iterator[_Script]:
@@ -237,7 +238,7 @@ def apply_sql_tree(connection: psycopg.Connection[Any]) -> None:
             _send(connection, script)
 
 
-def upgrade(dsn: str, revision: str = "head") -> Upgrade:
+def upgrade(dsn: str, revision: str = "head", *, again: bool = False) -> Upgrade:
     """Bring schema `tasker` of a database to a revision, in one transaction; to `head` includes the sql/ tree.
 
     Does nothing, and needs no rights, when the revision and the checksum of the tree are already there. Two at once
@@ -246,6 +247,7 @@ def upgrade(dsn: str, revision: str = "head") -> Upgrade:
     Args:
         dsn: connection string, as libpq takes it.
         revision: `head`, or an Alembic revision id to stop at (without the tree, which belongs to the newest tables).
+        again: apply the tree even where it is there, unchanged: it mends what somebody changed or dropped since.
 
     Raises:
         MigrationError: names the file and line at fault; nothing has changed then.
@@ -253,7 +255,7 @@ def upgrade(dsn: str, revision: str = "head") -> Upgrade:
     """
     config = _alembic_config()
     before = current(dsn)
-    if revision in ("head", "heads") and before == _head(config) and _tree_is_current(dsn):
+    if not again and revision in ("head", "heads") and before == _head(config) and _tree_is_current(dsn):
         return Upgrade(before, before, tree_applied=False)
 
     from alembic import command
@@ -297,6 +299,15 @@ def current(dsn: str) -> str | None:
         except psycopg.errors.UndefinedTable:
             return None
         return str(row[0]) if row else None
+
+
+def newest_revision() -> str | None:
+    """Return the revision that `upgrade` goes to.
+
+    Raises:
+        MigrationError: Alembic is not installed.
+    """
+    return _head(_alembic_config())
 
 
 def schema_info(dsn: str) -> dict[str, str]:

@@ -74,8 +74,10 @@ grant execute on function
     tasker.configure_breaker(text, int, interval, int, int, text, text), tasker.reset_breaker(text, text, text, text),
     tasker.pause_schedule(text, text, text, text, text), tasker.resume_schedule(text, text, text, text, text),
     tasker.remove_schedule(text, text, text, text, text), tasker.backfill_schedule(text, timestamptz, timestamptz, text, text, text, boolean),
-    tasker.recover(boolean, uuid, text, text), tasker.purge_expired(int), tasker.define_vocabulary(jsonb), tasker.check_consistency(uuid), tasker.find_stuck(interval),
-    tasker.set_namespace_notifications(text, text), tasker.pause_namespace(text, text, text, text), tasker.resume_namespace(text, text, text, text)
+    tasker.recover(boolean, uuid, text, text), tasker.purge_expired(int), tasker.define_vocabulary(jsonb), tasker.check_consistency(uuid, boolean), tasker.find_stuck(interval),
+    tasker.set_namespace_notifications(text, text), tasker.pause_namespace(text, text, text, text), tasker.resume_namespace(text, text, text, text),
+    tasker.diagnose(interval, interval), tasker.diagnose_schema(), tasker.diagnose_work(interval, interval), tasker.diagnose_server(interval),
+    tasker.refuse_bound_login(text)  -- diagnose runs as the caller, who sees the sessions that he may see; it only raises
   to tasker_operator;
 grant select on tasker.workers, tasker.worker_transitions, tasker.worker_overview, tasker.job_workers, tasker.circuit_breakers,
                 tasker.circuit_breaker_transitions, tasker.breaker_overview, tasker.processors, tasker.step_claims, tasker.work_queues, tasker.timers, tasker.rejected_transitions, tasker.tools,
@@ -93,7 +95,7 @@ grant execute on function
     tasker.get_step_audit_history(uuid, uuid), tasker.get_task_audit_history(uuid), tasker.get_audit_by_worker(uuid, int),
     tasker.get_audit_by_correlation_id(uuid)
   to tasker_auditor, tasker_operator, tasker_client;
-grant execute on function tasker.check_consistency(uuid) to tasker_auditor;
+grant execute on function tasker.check_consistency(uuid, boolean) to tasker_auditor;
 grant select on tasker.changes, tasker.audit_events, tasker.audit_seals, tasker.audit_counts, tasker.attached_transitions to tasker_auditor, tasker_operator;
 grant execute on function tasker.verify_audit(bigint), tasker.audit_digest(bigint), tasker.verify_digest(text)
   to tasker_auditor, tasker_operator;
@@ -121,7 +123,7 @@ grant execute on function tasker.object_digests() to tasker_auditor, tasker_oper
 -- export, metrics
 grant execute on function tasker.export_transitions(timestamptz, timestamptz, text) to tasker_client, tasker_operator, tasker_auditor;
 grant execute on function
-    tasker.prometheus_metrics(), tasker.metrics_transition_counts(timestamptz), tasker.metrics_time_in_state(timestamptz),
+    tasker.prometheus_metrics(), tasker.live_overview(interval), tasker.metrics_transition_counts(timestamptz), tasker.metrics_time_in_state(timestamptz),
     tasker.metrics_states(timestamptz), tasker.metrics_rejections(timestamptz), tasker.metrics_queues(),
     tasker.metrics_step_durations(timestamptz), tasker.recent_throughput(int, text), tasker.count_tasks(text, int)
   to tasker_monitor, tasker_operator, tasker_auditor;

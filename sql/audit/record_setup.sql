@@ -64,7 +64,7 @@ comment on trigger record_setup on tasker.retention_policies is 'Who changed how
 
 create or replace trigger record_setup
   after insert or update on tasker.schema_info
-  for each row when (new.key not in ('sql_tree_objects', 'access_rights', 'object_digests'))  -- the checksum tells
+  for each row when (new.key not in ('sql_tree_objects', 'access_rights', 'object_digests', 'object_definitions'))  -- the checksum tells
   execute function tasker.record_setup('schema', 'key');
 comment on trigger record_setup on tasker.schema_info is 'Who installed what?';
 

@@ -1,5 +1,6 @@
 create or replace function tasker.check_consistency(
   p_task_uuid uuid default null,
+  p_unfinished_only boolean default false,
   out finding       text,
   out entity_kind   text,
   out entity_uuid   uuid,
@@ -11,26 +12,31 @@ stable
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-  with steps as materialized (
+  with scope as materialized (
+    select t.* from tasker.tasks t where t.task_uuid = p_task_uuid
+    union all
+    select t.* from tasker.tasks t where p_task_uuid is null and (not p_unfinished_only or t.completed_at is null)
+  ), tasks as materialized (
+    select t.*, c.to_state, c.sort_key, c.created_at as state_since, x.phase, x.is_terminal, x.satisfies_dependencies
+      from scope t
+      left join lateral (select c.* from tasker.task_transitions c where c.task_uuid = t.task_uuid and c.most_recent limit 1) c on true
+      left join tasker.lifecycle_states x on x.lifecycle = c.lifecycle and x.state = c.to_state
+     where (select tasker.bound_namespaces()) is null or t.namespace = any ((select tasker.bound_namespaces())::text[])
+  ), steps as materialized (
     select s.*, c.to_state, c.sort_key, c.metadata, x.phase, x.is_terminal,
            tasker.counts_as(x.counts_as, s.on_failure, s.left_out) as counts_as,
            -- it stands in its queue, or waits in a timer to be put there again
            x.phase in ('queued', 'trial') or (x.phase = 'pending' and s.handed_out_at is not null) as is_queued,
-           (select t.completed_at is not null from tasker.tasks t where t.task_uuid = s.task_uuid) as task_ended,
+           t.completed_at is not null as task_ended,
            exists (select from tasker.lifecycle_transitions r
                     where r.lifecycle = s.lifecycle and r.from_state = c.to_state and r.operation = 'cancel_step') as can_be_cancelled
-      from tasker.workflow_steps s
-      left join tasker.workflow_step_transitions c on c.workflow_step_uuid = s.workflow_step_uuid and c.most_recent
+      from scope t
+      -- by key: of the logs, only what belongs to these tasks is read
+     cross join lateral (select s.* from tasker.workflow_steps s where s.task_uuid = t.task_uuid offset 0) s
+      left join lateral (select c.* from tasker.workflow_step_transitions c
+                          where c.workflow_step_uuid = s.workflow_step_uuid and c.most_recent limit 1) c on true
       left join tasker.lifecycle_states x on x.lifecycle = c.lifecycle and x.state = c.to_state
-     where (p_task_uuid is null or s.task_uuid = p_task_uuid)
-       and ((select tasker.bound_namespaces()) is null or s.namespace = any ((select tasker.bound_namespaces())::text[]))
-  ), tasks as materialized (
-    select t.*, c.to_state, c.sort_key, c.created_at as state_since, x.phase, x.is_terminal, x.satisfies_dependencies
-      from tasker.tasks t
-      left join tasker.task_transitions c on c.task_uuid = t.task_uuid and c.most_recent
-      left join tasker.lifecycle_states x on x.lifecycle = c.lifecycle and x.state = c.to_state
-     where (p_task_uuid is null or t.task_uuid = p_task_uuid)
-       and ((select tasker.bound_namespaces()) is null or t.namespace = any ((select tasker.bound_namespaces())::text[]))
+     where (select tasker.bound_namespaces()) is null or s.namespace = any ((select tasker.bound_namespaces())::text[])
   ), counted as (
     select s.task_uuid, count(*)::int as total_steps,
            (count(*) filter (where s.counts_as = 'pending'))::int as pending_steps,
@@ -43,7 +49,9 @@ as $$
     select e.to_step_uuid, (count(*) filter (where p.counts_as is distinct from 'satisfied'))::int as unmet,
            -- an optional step may be sent back to work after its dependents went on without it
            (count(*) filter (where p.counts_as is distinct from 'satisfied' and p.on_failure <> 'continue'))::int as missed
-      from tasker.workflow_step_edges e join steps p on p.workflow_step_uuid = e.from_step_uuid group by e.to_step_uuid
+      from steps p
+     cross join lateral (select e.to_step_uuid from tasker.workflow_step_edges e where e.from_step_uuid = p.workflow_step_uuid offset 0) e
+     group by e.to_step_uuid
   ), queued as materialized (
     select distinct m.queue_name, m.step_uuid as workflow_step_uuid from tasker.queued_messages() m
   )
@@ -54,14 +62,18 @@ as $$
   select 'progress_counters_differ', 'task', t.task_uuid,
          jsonb_build_object('stored', jsonb_build_array(t.pending_steps, t.in_flight_steps, t.waiting_retry_steps, t.satisfied_steps, t.failed_steps, t.total_steps),
                             'counted', jsonb_build_array(coalesce(c.pending_steps, 0), coalesce(c.in_flight_steps, 0), coalesce(c.waiting_retry_steps, 0),
-                                                         coalesce(c.satisfied_steps, 0), coalesce(c.failed_steps, 0), coalesce(c.total_steps, 0))), null
+                                                         coalesce(c.satisfied_steps, 0), coalesce(c.failed_steps, 0), coalesce(c.total_steps, 0))),
+         format('update tasker.tasks set pending_steps = %s, in_flight_steps = %s, waiting_retry_steps = %s, satisfied_steps = %s, failed_steps = %s, total_steps = %s where task_uuid = %L',
+                coalesce(c.pending_steps, 0), coalesce(c.in_flight_steps, 0), coalesce(c.waiting_retry_steps, 0),
+                coalesce(c.satisfied_steps, 0), coalesce(c.failed_steps, 0), coalesce(c.total_steps, 0), t.task_uuid)
     from tasks t left join counted c on c.task_uuid = t.task_uuid
    where (t.pending_steps, t.in_flight_steps, t.waiting_retry_steps, t.satisfied_steps, t.failed_steps, t.total_steps)
          is distinct from (coalesce(c.pending_steps, 0), coalesce(c.in_flight_steps, 0), coalesce(c.waiting_retry_steps, 0),
                            coalesce(c.satisfied_steps, 0), coalesce(c.failed_steps, 0), coalesce(c.total_steps, 0))
   union all
   select 'unmet_dependencies_differ', 'step', s.workflow_step_uuid,
-         jsonb_build_object('stored', s.unmet_dependencies, 'counted', coalesce(u.unmet, 0)), null
+         jsonb_build_object('stored', s.unmet_dependencies, 'counted', coalesce(u.unmet, 0)),
+         format('update tasker.workflow_steps set unmet_dependencies = %s where workflow_step_uuid = %L', coalesce(u.unmet, 0), s.workflow_step_uuid)
     from steps s left join unmet u on u.to_step_uuid = s.workflow_step_uuid
    where s.unmet_dependencies <> coalesce(u.unmet, 0)
   union all
@@ -85,10 +97,13 @@ as $$
     from steps s left join tasker.step_claims k on k.claim_uuid = s.claim_uuid
    where s.phase = 'running' and k.claim_uuid is null and s.metadata ? 'claim_uuid' and not s.task_ended
   union all
-  select 'claimed_but_not_running', 'step', s.workflow_step_uuid, jsonb_build_object('state', s.to_state, 'claim_uuid', s.claim_uuid), null
+  select 'claimed_but_not_running', 'step', s.workflow_step_uuid, jsonb_build_object('state', s.to_state, 'claim_uuid', s.claim_uuid),
+         format('update tasker.workflow_steps set claim_uuid = null where workflow_step_uuid = %L and claim_uuid = %L', s.workflow_step_uuid, s.claim_uuid)
     from steps s where s.claim_uuid is not null and s.phase not in ('running', 'validating')
   union all
-  select 'claim_counts_differ', 'claim', k.claim_uuid, jsonb_build_object('stored', k.open_steps, 'counted', held.steps), null
+  select 'claim_counts_differ', 'claim', k.claim_uuid, jsonb_build_object('stored', k.open_steps, 'counted', held.steps),
+         case held.steps when 0 then format('delete from tasker.step_claims where claim_uuid = %L', k.claim_uuid)
+                         else format('update tasker.step_claims set open_steps = %s where claim_uuid = %L', held.steps, k.claim_uuid) end
     from tasker.step_claims k
    cross join lateral (select count(h.claim_uuid)::int as steps
                          from unnest(k.step_uuids) as u(workflow_step_uuid)
@@ -126,7 +141,8 @@ as $$
           or exists (select from tasker.task_path(t.lifecycle, t.to_state, tasker.task_facts_of(t.task_uuid))))
   union all
   select 'completion_time_differs', 'task', t.task_uuid,
-         jsonb_build_object('state', t.to_state, 'completed_at', t.completed_at), null
+         jsonb_build_object('state', t.to_state, 'completed_at', t.completed_at),
+         format('update tasker.tasks set completed_at = %L where task_uuid = %L', case when t.is_terminal then t.state_since end, t.task_uuid)
     from tasks t where t.is_terminal <> (t.completed_at is not null)
   union all
   select 'waiting_for_retry_without_timer', 'step', s.workflow_step_uuid, '{}',
@@ -136,33 +152,36 @@ as $$
      -- where a worker claims it out of that state it stands in its queue once the backoff is over
      and not exists (select from queued q where q.workflow_step_uuid = s.workflow_step_uuid)
   union all
-  select 'log_position_missing', 'step', t.workflow_step_uuid, jsonb_build_object('rows', count(*), 'last', max(t.sort_key)), null
-    from tasker.workflow_step_transitions t where (p_task_uuid is null or t.task_uuid = p_task_uuid)
-     and ((select tasker.bound_namespaces()) is null or t.namespace = any ((select tasker.bound_namespaces())::text[]))
-   group by t.workflow_step_uuid having count(*) <> max(t.sort_key) or count(*) filter (where t.most_recent) <> 1
+  select 'log_position_missing', 'step', s.workflow_step_uuid, jsonb_build_object('rows', l.rows, 'last', l.last), null
+    from steps s
+   cross join lateral (select count(*) as rows, max(t.sort_key) as last, count(*) filter (where t.most_recent) as newest
+                         from tasker.workflow_step_transitions t where t.workflow_step_uuid = s.workflow_step_uuid) l
+   where l.rows > 0 and (l.rows <> l.last or l.newest <> 1)
   union all
-  select 'log_position_missing', 'task', t.task_uuid, jsonb_build_object('rows', count(*), 'last', max(t.sort_key)), null
-    from tasker.task_transitions t where (p_task_uuid is null or t.task_uuid = p_task_uuid)
-     and ((select tasker.bound_namespaces()) is null or t.namespace = any ((select tasker.bound_namespaces())::text[]))
-   group by t.task_uuid having count(*) <> max(t.sort_key) or count(*) filter (where t.most_recent) <> 1
+  select 'log_position_missing', 'task', s.task_uuid, jsonb_build_object('rows', l.rows, 'last', l.last), null
+    from tasks s
+   cross join lateral (select count(*) as rows, max(t.sort_key) as last, count(*) filter (where t.most_recent) as newest
+                         from tasker.task_transitions t where t.task_uuid = s.task_uuid) l
+   where l.rows > 0 and (l.rows <> l.last or l.newest <> 1)
   union all
-  select 'result_without_audit', 'step', t.workflow_step_uuid, jsonb_build_object('transition_uuid', t.workflow_step_transition_uuid), null
-    from tasker.workflow_step_transitions t
+  select 'result_without_audit', 'step', s.workflow_step_uuid, jsonb_build_object('transition_uuid', t.workflow_step_transition_uuid), null
+    from steps s
+   cross join lateral (select t.* from tasker.workflow_step_transitions t where t.workflow_step_uuid = s.workflow_step_uuid offset 0) t
     join tasker.lifecycle_transitions r on r.lifecycle = t.lifecycle and r.from_state = t.from_state and r.event = t.event
                                        and r.to_state = t.to_state and r.reports_result
-   where (p_task_uuid is null or t.task_uuid = p_task_uuid)
-     and ((select tasker.bound_namespaces()) is null or t.namespace = any ((select tasker.bound_namespaces())::text[]))
-     and not exists (select from tasker.workflow_step_result_audit a
-                      where a.workflow_step_uuid = t.workflow_step_uuid and a.workflow_step_transition_uuid = t.workflow_step_transition_uuid)
+    left join lateral (select a.workflow_step_uuid from tasker.workflow_step_result_audit a
+                        where a.workflow_step_transition_uuid = t.workflow_step_transition_uuid
+                          and a.workflow_step_uuid = t.workflow_step_uuid limit 1) a on true
+   where a.workflow_step_uuid is null
   union all
-  select 'audit_without_result', 'step', a.workflow_step_uuid, jsonb_build_object('audit_uuid', a.workflow_step_result_audit_uuid), null
-    from tasker.workflow_step_result_audit a
-    join tasker.workflow_step_transitions t on t.workflow_step_transition_uuid = a.workflow_step_transition_uuid
-   where (p_task_uuid is null or a.task_uuid = p_task_uuid)
-     and ((select tasker.bound_namespaces()) is null or a.namespace = any ((select tasker.bound_namespaces())::text[]))
-     and not exists (select from tasker.lifecycle_transitions r
-                      where r.lifecycle = t.lifecycle and r.from_state = t.from_state and r.event = t.event
-                        and r.to_state = t.to_state and r.reports_result)
+  select 'audit_without_result', 'step', s.workflow_step_uuid, jsonb_build_object('audit_uuid', a.workflow_step_result_audit_uuid), null
+    from steps s
+   cross join lateral (select a.* from tasker.workflow_step_result_audit a where a.workflow_step_uuid = s.workflow_step_uuid offset 0) a
+   cross join lateral (select t.* from tasker.workflow_step_transitions t
+                        where t.workflow_step_transition_uuid = a.workflow_step_transition_uuid limit 1) t
+    left join tasker.lifecycle_transitions r on r.lifecycle = t.lifecycle and r.from_state = t.from_state and r.event = t.event
+                                            and r.to_state = t.to_state and r.reports_result
+   where r.lifecycle is null
 $$;
-comment on function tasker.check_consistency(uuid) is
-  'Recomputes counters, dependencies, claims, logs and audit from first principles and returns every difference. It must find nothing; each finding proposes the call that mends it where there is one.';
+comment on function tasker.check_consistency(uuid, boolean) is
+  'Recomputes counters, dependencies, claims, logs and audit from first principles and returns every difference: of one task, of all, or of those that have not ended, which reads no log of what is over. It must find nothing; each finding proposes the call that mends it where there is one.';

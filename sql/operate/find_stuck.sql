@@ -15,12 +15,16 @@ set search_path = pg_catalog, pg_temp
 as $$
   select o.task_uuid, o.namespace, o.name, o.state, o.state_since, (tasker.explain_task(o.task_uuid)) ->> 'summary',
          format('select tasker.explain_task(%L)', o.task_uuid)
-    from tasker.task_overview o
-   where not o.is_terminal
-   and ((select tasker.bound_namespaces()) is null or o.namespace = any ((select tasker.bound_namespaces())::text[]))
-     and greatest(o.state_since, (select max(t.created_at) from tasker.workflow_step_transitions t
-                                    join tasker.workflow_steps s on s.workflow_step_uuid = t.workflow_step_uuid
-                                   where s.task_uuid = o.task_uuid and t.most_recent)) < clock_timestamp() - p_older_than
+    -- by key: of the logs, only what belongs to unfinished tasks is read
+    from tasker.tasks t
+   cross join lateral (select o.* from tasker.task_overview o where o.task_uuid = t.task_uuid limit 1) o
+   where t.completed_at is null
+     and ((select tasker.bound_namespaces()) is null or t.namespace = any ((select tasker.bound_namespaces())::text[]))
+     and greatest(o.state_since, (select max(c.created_at)
+                                    from tasker.workflow_steps s
+                                   cross join lateral (select c.created_at from tasker.workflow_step_transitions c
+                                                        where c.workflow_step_uuid = s.workflow_step_uuid and c.most_recent limit 1) c
+                                   where s.task_uuid = t.task_uuid)) < clock_timestamp() - p_older_than
    order by o.state_since
 $$;
 comment on function tasker.find_stuck(interval) is 'Unfinished tasks in which nothing has moved for so long, and why.';

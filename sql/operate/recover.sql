@@ -25,19 +25,21 @@ begin
   with found as (
     with queued as materialized (
       select m.step_uuid, m.queue_name from tasker.queued_messages() m
+    ), open_tasks as materialized (
+      select t.* from tasker.tasks t where (p_task_uuid is null or t.task_uuid = p_task_uuid) and t.completed_at is null
     ), steps as materialized (
       select s.workflow_step_uuid, s.task_uuid, s.namespace, s.claim_uuid, s.acceptance, c.sort_key, x.phase,
              -- it stands in its queue, or waits in a timer to be put there again
              x.phase in ('queued', 'trial') or (x.phase = 'pending' and s.handed_out_at is not null) as is_queued,
              exists (select from queued q where q.step_uuid = s.workflow_step_uuid) as has_message,
              exists (select from tasker.timers t where t.workflow_step_uuid = s.workflow_step_uuid and t.sort_key = c.sort_key) as has_timer
-        from tasker.workflow_steps s
-        join tasker.workflow_step_transitions c on c.workflow_step_uuid = s.workflow_step_uuid and c.most_recent
+        -- of a task that has ended, what could not be cancelled is left where it is
+        from open_tasks o
+       cross join lateral (select s.* from tasker.workflow_steps s where s.task_uuid = o.task_uuid offset 0) s
+       cross join lateral (select c.* from tasker.workflow_step_transitions c
+                            where c.workflow_step_uuid = s.workflow_step_uuid and c.most_recent limit 1) c
         join tasker.lifecycle_states x on x.lifecycle = c.lifecycle and x.state = c.to_state
-       where not x.is_terminal and (p_task_uuid is null or s.task_uuid = p_task_uuid)
-         and (v_bound is null or s.namespace = any (v_bound))
-         -- of a task that has ended, what could not be cancelled is left where it is
-         and (select t.completed_at from tasker.tasks t where t.task_uuid = s.task_uuid) is null
+       where not x.is_terminal and (v_bound is null or s.namespace = any (v_bound))
     )
     select 'queued_without_message' as problem, s.task_uuid, s.workflow_step_uuid, 'send it to its queue again' as action
       from steps s
@@ -58,19 +60,17 @@ begin
      where s.phase in ('waiting_retry', 'circuit_open') and not s.has_timer and not s.has_message
     union all
     select 'task_waiting_for_retry_without_timer', t.task_uuid, null, 'retry it now'
-      from tasker.tasks t
-      join tasker.task_transitions c on c.task_uuid = t.task_uuid and c.most_recent
+      from open_tasks t
+     cross join lateral (select c.* from tasker.task_transitions c where c.task_uuid = t.task_uuid and c.most_recent limit 1) c
       join tasker.lifecycle_transitions r on r.lifecycle = c.lifecycle and r.from_state = c.to_state and r.operation = 'task_retry_due'
-     where (p_task_uuid is null or t.task_uuid = p_task_uuid)
-       and (v_bound is null or t.namespace = any (v_bound))
+     where (v_bound is null or t.namespace = any (v_bound))
        and not exists (select from tasker.timers x where x.task_uuid = t.task_uuid and x.kind = 'task_retry' and x.sort_key = c.sort_key)
     union all
     select 'task_could_move', t.task_uuid, null, 'drive it'
-      from tasker.tasks t
-      join tasker.task_transitions c on c.task_uuid = t.task_uuid and c.most_recent
+      from open_tasks t
+     cross join lateral (select c.* from tasker.task_transitions c where c.task_uuid = t.task_uuid and c.most_recent limit 1) c
       join tasker.lifecycle_states x on x.lifecycle = c.lifecycle and x.state = c.to_state and not x.is_terminal
-     where (p_task_uuid is null or t.task_uuid = p_task_uuid)
-       and (v_bound is null or t.namespace = any (v_bound))
+     where (v_bound is null or t.namespace = any (v_bound))
        and (t.started_at is not null or t.start_at <= tasker.clock())
        and cardinality(tasker.foreign_owned(array[t.task_uuid], null)) = 0
        and exists (select from tasker.task_path(c.lifecycle, c.to_state, (

@@ -136,6 +136,9 @@ ATTEMPTS: dict[str, list[Attempt]] = {
     "recover": [nothing(f"select * from tasker.recover(false, {_BY})")],
     "check_consistency": [nothing("select * from tasker.check_consistency()"),
                           nothing("select * from tasker.check_consistency(%(lost)s)")],
+    "diagnose": [refused_to("select tasker.diagnose()")],
+    "diagnose_work": [refused_to("select tasker.diagnose_work()")],
+    "refuse_bound_login": [refused_to("select tasker.refuse_bound_login('it is tried')")],
     "find_stuck": [nothing("select * from tasker.find_stuck('0 seconds') where task_uuid <> %(own_unstarted)s")],
     "purge_expired": [answers("select tasker.purge_expired()", 0)],
     # namespaces, templates, creation
@@ -194,6 +197,7 @@ ATTEMPTS: dict[str, list[Attempt]] = {
     "metrics_step_durations": [nothing("select * from tasker.metrics_step_durations('-infinity')")],
     "metrics_time_in_state": [nothing("select * from tasker.metrics_time_in_state(%(own_until)s)")],
     "metrics_transition_counts": [nothing("select * from tasker.metrics_transition_counts(%(own_until)s)")],
+    "live_overview": [refused_to("select tasker.live_overview()")],
     "prometheus_metrics": [refused_to("select tasker.prometheus_metrics()")],
     # a refusal is kept, with nothing of the task in it
     "attempt_command": [
@@ -258,6 +262,8 @@ NOT_TRIED = {
     "clock": "the time",
     "cron_times": "the time, by an expression",
     "current_cursor": "a place in the feed, without what stands there",
+    "diagnose_schema": "what the catalogue tells everybody",
+    "diagnose_server": "what the catalogue and the statistics tell everybody",
     "custom_guard_holds": "calls a function of the caller's as the caller",
     "keep_attached_key": "a trigger function: only refuses",
     "lifecycle_diagram": "rules are no secret",

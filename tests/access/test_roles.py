@@ -43,11 +43,13 @@ OPERATING = {
     "start_worker", "pause_worker", "resume_worker", "terminate_worker", "configure_breaker", "reset_breaker", "pause_namespace", "resume_namespace", "pause_schedule", "resume_schedule", "remove_schedule", "backfill_schedule", "resume_task", "pass_validation", "fail_validation",
     "configure_tool", "recover",
     "purge_expired",
+    # diagnose runs as the caller, who sees the sessions that he may see; so its parts are open too
+    "diagnose", "diagnose_schema", "diagnose_work", "diagnose_server", "refuse_bound_login",
 }  # fmt: skip
 # numbers without contents
 METRICS = {
-    "prometheus_metrics", "metrics_transition_counts", "metrics_time_in_state", "metrics_states", "metrics_rejections",
-    "metrics_queues", "metrics_step_durations", "recent_throughput", "count_tasks",
+    "prometheus_metrics", "live_overview", "metrics_transition_counts", "metrics_time_in_state", "metrics_states",
+    "metrics_rejections", "metrics_queues", "metrics_step_durations", "recent_throughput", "count_tasks",
 }  # fmt: skip
 MOVING = {
     "fire", "attached_state",

@@ -43,7 +43,8 @@ for _name, _target, _help in (
         "pgtasker.cli.validate:validate_transitions",
         "Check a file of transitions, of any producer, against the rules.",
     ),
-    ("metrics", "pgtasker.cli.metrics:metrics", "Print metrics, or the text that Prometheus reads."),
+    ("metrics", "pgtasker.cli.metrics:app", "Print metrics, or the text that Prometheus reads, or serve it."),
+    ("top", "pgtasker.cli.top:top", "Show what happens now, drawn again and again."),
     ("attach", "pgtasker.cli.attach:app", "Give rows of your own tables a lifecycle."),
     ("namespace", "pgtasker.cli.namespace:app", "List, pause and resume namespaces, and switch their notifications."),
     (
@@ -52,6 +53,7 @@ for _name, _target, _help in (
         "Recompute every counter and state from first principles; must find nothing.",
     ),
     ("bulk", "pgtasker.cli.bulk:bulk", "One command for all tasks or steps that a filter finds."),
+    ("doctor", "pgtasker.cli.doctor:doctor", "Look for everything that is wrong, and say what mends it."),
     ("recover", "pgtasker.cli.operate:recover", "Find work that nothing would move any more, and mend it."),
     ("grants", "pgtasker.cli.grants:grants", "Who may do what, and what about it is not as it should be."),
     ("login", "pgtasker.cli.login:app", "Bind logins to namespaces."),

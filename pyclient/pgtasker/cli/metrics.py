@@ -7,12 +7,17 @@ import tempfile
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter
+from cyclopts import App, Parameter
 
 from pgtasker.cli import _output as output
 from pgtasker.cli._database import Database, database
 from pgtasker.cli._errors import OK, usage_error
 from pgtasker.cli._settings import settings
+
+app = App(
+    name="metrics", help="Print metrics, or the text that Prometheus reads, or serve it.", result_action="return_value"
+)
+app.command("pgtasker.cli.serve_metrics:serve", name="serve", help="Serve the text that Prometheus reads over HTTP.")
 
 # heading -> (query, columns)
 _TABLES: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -44,6 +49,7 @@ _TABLES: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 
 
+@app.default
 def metrics(
     *,
     prometheus: Annotated[bool, Parameter(negative="", help="In the text format of Prometheus.")] = False,

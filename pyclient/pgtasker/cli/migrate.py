@@ -22,6 +22,9 @@ def migrate(
     sql: Annotated[
         bool, Parameter(negative="", help="Only print the SQL script for an empty database, for psql.")
     ] = False,
+    again: Annotated[
+        bool, Parameter(negative="", help="Apply functions, views, triggers and grants even if they seem to be there.")
+    ] = False,
 ) -> int:
     """Install or upgrade the schema in one transaction. A second run finds nothing to do.
 
@@ -29,12 +32,14 @@ def migrate(
     """
     from pgtasker import migrate as migrations
 
+    if again and to != "head":
+        raise usage_error("--again applies what belongs to the newest tables; it takes no --to")
     if sql:
-        if to != "head":
-            raise usage_error("--sql prints the newest schema; it takes no --to")
+        if to != "head" or again:
+            raise usage_error("--sql prints the newest schema; it takes no --to and no --again")
         sys.stdout.write(migrations.offline_sql())
         return OK
-    done = migrations.upgrade(with_timeout(server_dsn(migrated=False)), to)
+    done = migrations.upgrade(with_timeout(server_dsn(migrated=False)), to, again=again)
     if settings.json:
         output.emit_json(dataclasses.asdict(done))
     elif done.before == done.after and not done.tree_applied:

@@ -9,17 +9,23 @@ from cyclopts import Parameter
 
 from pgtasker.cli import _output as output
 from pgtasker.cli._arguments import RequestedBy, requested_by
-from pgtasker.cli._database import database, optional_uuid, parse_uuid
+from pgtasker.cli._database import database, optional_uuid
 from pgtasker.cli._errors import OK, REFUSED, usage_error
 
 RECOVERY_COLUMNS = ("problem", "entity_kind", "entity_uuid", "action", "done")
 FINDING_COLUMNS = ("finding", "entity_kind", "entity_uuid", "detail", "proposed_call")
 
 
-def check(*, task: Annotated[str | None, Parameter(help="Only this task (its uuid).")] = None) -> int:
+def check(
+    *,
+    task: Annotated[str | None, Parameter(help="Only this task (its uuid).")] = None,
+    unfinished: Annotated[
+        bool, Parameter(negative="", help="Only what has not ended: reads no log of the rest.")
+    ] = False,
+) -> int:
     """Recompute every counter and state from the logs and compare: nothing found is exit code 0, anything is 1."""
     with database() as db:
-        findings = db.client.check_consistency(None if task is None else parse_uuid(task, "--task takes a uuid"))
+        findings = db.client.check_consistency(optional_uuid(task, "--task"), unfinished_only=unfinished)
     output.emit_rows(
         [dataclasses.asdict(finding) for finding in findings], FINDING_COLUMNS, empty="nothing found: consistent"
     )
