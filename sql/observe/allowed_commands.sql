@@ -48,6 +48,8 @@ begin
       ('task', 'resolve_task', '{resolve_task}', 'Declare the task settled by hand', 2),
       ('task', 'give_up_task', '{give_up_task}', 'Let the task end in failure', 3),
       ('task', 'reset_task', '{reset_task}', 'Let the task begin anew', 1),
+      ('task', 'pass_validation', '{fail_validation}', 'Accept the task as a whole', 6),
+      ('task', 'fail_validation', '{fail_validation}', 'Reject the task as a whole', 7),
       ('task', 'resume_task', null, 'Go on in a new task with what is unfinished', 5),
       ('step', 'retry_step', '{retry_step,retry_due}', 'Try again now', 1),
       ('step', 'reset_step', '{retry_step,retry_due}', 'Begin anew with all attempts', 2),

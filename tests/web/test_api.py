@@ -164,6 +164,28 @@ def test_breakers(served: Api) -> None:
     assert client.post("/v1/breakers/curl/reset", json=WHY).json() == {"state": "CLOSED"}
 
 
+def test_schedules_and_paused_namespaces(served: Api) -> None:
+    client = served["operator"]
+    client.post("/v1/templates", json={"template": {"name": "flow", "namespace": "clock", "steps": chain("a")}})
+    first = client.put("/v1/schedules/clock/nightly", json={"cron": "30 2 * * *", "template": "flow", "priority": 2})
+    assert first.status_code == 200, first.text
+    (found,) = client.get("/v1/schedules", params={"namespace": "clock"}).json()
+    assert (found["schedule"], found["next_due_at"]) == ("nightly", first.json()["next_due_at"])
+    wrong = client.put("/v1/schedules/clock/nightly", json={"cron": "61 * * * *", "template": "flow"})
+    assert (wrong.status_code, wrong.json()["code"]) == (400, "TK400")
+    assert client.post("/v1/schedules/clock/nightly/pause", json=WHY).status_code == 200
+    assert client.get("/v1/schedules", params={"namespace": "clock"}).json()[0]["next_due_at"] is None
+    assert client.post("/v1/schedules/clock/nightly/resume", json=WHY).status_code == 200
+    assert client.post("/v1/schedules/clock/nightly/remove", json=WHY).status_code == 200
+    assert client.get("/v1/schedules", params={"namespace": "clock"}).json() == []
+
+    assert client.post("/v1/namespaces/clock/pause", json=WHY).status_code == 200
+    task = new_task(served, namespace="clock", start_at="2100-01-01T00:00:00Z")
+    assert client.get(f"/v1/tasks/{task}").json()["started_at"] is None
+    assert client.post("/v1/namespaces/clock/resume", json=WHY).status_code == 200
+    assert client.post("/v1/namespaces/unknown/pause", json=WHY).json()["code"] == "TK404"
+
+
 def test_lifecycles(served: Api) -> None:
     names = [lifecycle["lifecycle"] for lifecycle in served["monitor"].get("/v1/lifecycles").json()]
     assert "tasker.task" in names

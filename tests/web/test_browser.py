@@ -77,7 +77,7 @@ def paths(site: Site) -> dict[str, str]:
         "timeline": f"/tasks/{keys['diamond']}?view=timeline", "log": f"/tasks/{keys['evil']}?view=log",
         "audit of a task": f"/tasks/{keys['evil']}?view=audit", "data": f"/tasks/{keys['secretive']}?view=data",
         "step": f"/steps/{keys['evil_step']}", "workers": "/workers", "worker": f"/workers/{keys['worker']}",
-        "breakers": "/breakers", "breaker": "/breakers/curl/ü", "audit": "/audit", "lifecycle": "/lifecycles/tasker.task",
+        "schedules": "/schedules", "breakers": "/breakers", "breaker": "/breakers/curl/ü", "audit": "/audit", "lifecycle": "/lifecycles/tasker.task",
     }  # fmt: skip
 
 

@@ -107,6 +107,10 @@ def fill(engine: Engine) -> dict[str, Any]:
     engine.task([], namespace="large")
     ended = engine.task(chain("a"), namespace="large")
     engine.command("cancel_task", ended)
+    engine.one("select tasker.register_template(%s)", json.dumps({"name": "flow", "namespace": "shop", "steps": []}))
+    engine.one("select tasker.schedule_tasks('nightly', '30 2 * * *', 'flow', p_namespace => 'shop')")
+    engine.one("select tasker.ensure_namespace('closed')")
+    engine.row("select * from tasker.attempt_command('pause_namespace', 'closed', 'why', 'ada')")
     engine.one("select tasker.configure_breaker('curl/ü', 1, p_vocabulary => 'pipeline')")
     engine.one("select tasker.record_breaker_result('curl/ü', false)")
     supervised = engine.one("select tasker.register_worker('boss', p_vocabulary => 'supervision')")
@@ -164,7 +168,7 @@ def test_every_link_of_every_page_leads_to_a_page(site: Site) -> None:
             wanted.append(target.path + (f"?{target.query}" if target.query else ""))
     reached = {re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "*", path).partition("?")[0] for path in map(unquote, seen)}
     assert reached >= {
-        "/", "/tasks", "/tasks/*", "/steps/*", "/workers", "/workers/*", "/breakers", "/breakers/curl/ü", "/audit",
+        "/", "/tasks", "/tasks/*", "/steps/*", "/schedules", "/workers", "/workers/*", "/breakers", "/breakers/curl/ü", "/audit",
         "/lifecycles", "/lifecycles/tasker.task",
     }  # fmt: skip
 

@@ -42,9 +42,11 @@ def keys(served: Api) -> dict[str, str]:
     task = engine.task(chain("a", "b", "c"))
     worker = engine.one("select tasker.register_worker('w', p_vocabulary => 'supervision')")
     engine.one("select tasker.configure_breaker('curl', p_vocabulary => 'pipeline')")
+    engine.one("select tasker.register_template(%s)", '{"name": "flow", "steps": [{"name": "a"}]}')
+    engine.one("select tasker.schedule_tasks('hourly', '@hourly', 'flow')")
     return {
         "task_uuid": str(task), "job_id": str(task), "step_uuid": str(engine.steps(task)["a"]), "tool": "curl",
-        "worker_uuid": str(worker), "worker_id": str(worker), "lifecycle": "tasker.task",
+        "worker_uuid": str(worker), "worker_id": str(worker), "lifecycle": "tasker.task", "namespace": "default", "schedule": "hourly",
     }  # fmt: skip
 
 

@@ -49,6 +49,14 @@ def test_it_waits_for_the_verdict_and_keeps_who_gave_it(engine: Engine, verdict:
     engine.check()
 
 
+def test_both_verdicts_are_offered_while_one_is_waited_for(engine: Engine) -> None:
+    task = awaited(engine)
+    offered = {row["command"] for row in engine.table("allowed_commands", p_kind="task", p_target=str(task))}
+    assert set(VERDICTS) <= offered
+    engine.call("pass_validation", p_task_uuid=task, **BY)
+    assert engine.table("allowed_commands", p_kind="task", p_target=str(task)) == []
+
+
 def test_without_the_field_it_passes_by_itself(engine: Engine) -> None:
     for field in ({}, {"final_validation": False}, {"final_validation": None}):
         task = engine.create(graph(step("a"), vocabulary="orchestration", **field))

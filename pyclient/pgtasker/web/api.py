@@ -369,6 +369,66 @@ async def who_calls(caller: Calling) -> bodies.Token:
     return bodies.Token(name=token.name, role=token.role, login=token.login, expires_at=token.expires_at)
 
 
+# ---------------------------------------------------------------------------------------- schedules and namespaces
+
+Space = Annotated[bodies.Namespace, Path()]
+ScheduleName = Annotated[bodies.Name, Path(description="Its name, unique in its namespace.")]
+
+
+@v1.get("/schedules", tags=["schedules"], responses=READING)
+async def list_schedules(caller: Calling, namespace: bodies.Namespace | None = None) -> list[rows.Schedule]:
+    """What creates tasks by the clock."""
+    return await caller.client.schedules(namespace)
+
+
+@v1.put("/schedules/{namespace}/{schedule}", tags=["schedules"], responses=WRITING)
+async def schedule_tasks(
+    caller: Calling, namespace: Space, schedule: ScheduleName, body: bodies.NewSchedule, key: Key = None
+) -> bodies.NextTime:
+    """Create a task from a template whenever a cron expression says so, or change when."""
+    fields = body.model_dump(exclude={"requested_by", "request_id"})
+    next_due_at = await caller.client.schedule_tasks(
+        schedule,
+        fields.pop("cron"),
+        fields.pop("template"),
+        fields.pop("context"),
+        **fields,
+        namespace=namespace,
+        requested_by=caller.named(body.requested_by),
+        request_id=caller.request_id(body.request_id, key),
+    )
+    return bodies.NextTime(next_due_at=next_due_at)
+
+
+def _schedule_route(verb: str, says: str) -> None:
+    async def change(
+        caller: Calling, namespace: Space, schedule: ScheduleName, body: bodies.Command, key: Key = None
+    ) -> bodies.NewState:
+        state = await _command(caller, f"{verb}_schedule", schedule, body, key, namespace=namespace)
+        return bodies.NewState(state=state)
+
+    change.__name__ = f"{verb}_schedule"
+    change.__doc__ = says
+    v1.post(f"/schedules/{{namespace}}/{{schedule}}/{verb}", tags=["schedules"], responses=WRITING)(change)
+
+
+_schedule_route("pause", "Let the times of a schedule pass until it is resumed.")
+_schedule_route("resume", "Let a paused schedule go on; the answer is its next time.")
+_schedule_route("remove", "Remove a schedule; tasks that were created go on.")
+
+
+def _namespace_route(verb: str, says: str) -> None:
+    async def change(caller: Calling, namespace: Space, body: bodies.Command, key: Key = None) -> bodies.NewState:
+        return bodies.NewState(state=await _command(caller, f"{verb}_namespace", namespace, body, key))
+
+    change.__name__ = f"{verb}_namespace"
+    change.__doc__ = says
+    v1.post(f"/namespaces/{{namespace}}/{verb}", tags=["schedules"], responses=WRITING)(change)
+
+
+_namespace_route("pause", "Hand out no step of a namespace until it is resumed.")
+_namespace_route("resume", "Hand out the steps of a paused namespace again.")
+
 # -------------------------------------------------------------------------------------------------- circuit breakers
 
 

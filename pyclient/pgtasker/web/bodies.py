@@ -6,7 +6,7 @@ import datetime as dt
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from pgtasker._rows import AuditRecord, StepOverview, TaskOverview, TimelineEntry, WorkerOverview
 
@@ -16,7 +16,7 @@ Name = Annotated[str, Field(pattern=r"^[^\x00]+$", max_length=255)]
 Said = Annotated[str, Field(pattern=r"^[^\x00]*[^\s\x00][^\x00]*$", max_length=2000)]
 RequestKey = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:/=+-]+$", min_length=1, max_length=150)]
 Namespace = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$")]
-Int32 = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
+Priority = Annotated[int, Field(ge=-9, le=9, description="Steps of a higher one are handed out first.")]
 Seconds = Annotated[float, Field(ge=0, le=366 * 86400)]
 Json = dict[str, Any]
 
@@ -51,10 +51,11 @@ class NewTask(Attributed):
     vocabulary: Name | None = Field(default=None, description="By whose names of states it runs; null: the template's.")
     idempotency_key: Name | None = Field(default=None, description="The same key makes the task once, for good.")
     correlation_id: UUID | None = None
-    priority: Int32 = 0
+    priority: Priority = 0
     parent_task_uuid: UUID | None = None
     tags: Json = {}
     start: bool = Field(default=True, description="False leaves it in its first state.")
+    start_at: AwareDatetime | None = Field(default=None, description="Not before; null: at once.")
 
 
 class NewJob(NewTask):
@@ -71,10 +72,30 @@ class NewGraph(Attributed):
     namespace: Namespace | None = None
     idempotency_key: Name | None = None
     correlation_id: UUID | None = None
-    priority: Int32 = 0
+    priority: Priority = 0
     parent_task_uuid: UUID | None = None
     tags: Json = {}
     start: bool = True
+    start_at: AwareDatetime | None = None
+
+
+class NewSchedule(Attributed):
+    """What creates tasks by the clock."""
+
+    cron: Name = Field(description="Minute, hour, day, month, day of the week; or @hourly, @daily, ...")
+    template: Name = Field(description="The template.")
+    context: Json = {}
+    time_zone: Name = Field(default="UTC", description="Whose clock is meant, such as Europe/Berlin.")
+    version: Name | None = Field(default=None, description="Of the template; null: the newest when the time comes.")
+    vocabulary: Name | None = None
+    tags: Json = {}
+    priority: Priority = 0
+    catch_up: Literal["latest", "all", "none"] = Field(
+        default="latest", description="Of times that passed unseen: a task for the newest, for all, or for none."
+    )
+    overlap: Literal["allow", "skip"] = Field(
+        default="allow", description="skip creates none while the task before is not finished."
+    )
 
 
 class NewTemplate(Body):
@@ -183,6 +204,12 @@ class TemplateKey(BaseModel):
     """The key of a template."""
 
     named_task_uuid: UUID
+
+
+class NextTime(BaseModel):
+    """When a schedule creates its next task; null while it is paused."""
+
+    next_due_at: dt.datetime | None
 
 
 class NewState(BaseModel):

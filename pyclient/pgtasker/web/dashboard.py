@@ -59,7 +59,7 @@ HEADERS = {
 }
 
 # What a command is done to, by the end of its name.
-KINDS = {"task": "task", "step": "step", "worker": "worker", "breaker": "circuit_breaker"}
+KINDS = {"task": "task", "validation": "task", "step": "step", "worker": "worker", "breaker": "circuit_breaker"}
 
 Page = Callable[["View"], Awaitable[Response]]
 
@@ -133,6 +133,7 @@ async def overview(view: View) -> Response:
         "overview.html",
         phases=[{**row, "tasks": by_phase[row["phase"]]} for row in phases if row["phase"] in by_phase],
         namespaces=sorted(by_namespace.items()),
+        paused=set(await view.rows(queries.PAUSED)),
         order=[row["phase"] for row in phases],
         chart=_chart(await view.rows(queries.THROUGHPUT)),
         queues=await view.rows(queries.QUEUES),
@@ -347,6 +348,11 @@ async def worker(view: View) -> Response:
         records=await view.client.get_audit_by_worker(worker_uuid, 50),
         commands=await view.commands("worker", worker_uuid),
     )
+
+
+async def schedules(view: View) -> Response:
+    """What creates tasks by the clock."""
+    return view.page("schedules.html", schedules=await view.client.schedules(view.text("namespace")))
 
 
 async def breakers(view: View) -> Response:
@@ -710,6 +716,7 @@ def create_app(gate: Gate, acting: Gate | None = None) -> Starlette:
         _page("/steps/{step_uuid}", step),
         _page("/workers", workers),
         _page("/workers/{worker_uuid}", worker),
+        _page("/schedules", schedules),
         _page("/breakers", breakers),
         _page("/breakers/{tool:path}", breaker),
         _page("/audit", audit),

@@ -18,6 +18,9 @@ def _rows(text: str) -> Statement[Row]:
 NAMESPACES: Statement[str] = Statement(
     b"SELECT namespace FROM tasker.task_namespaces ORDER BY namespace LIMIT 1000", scalar_row, repeatable=True
 )
+PAUSED: Statement[str] = Statement(
+    b"SELECT namespace FROM tasker.task_namespaces WHERE paused_at IS NOT NULL", scalar_row, repeatable=True
+)
 PHASES = _rows("SELECT phase, applies_to, description FROM tasker.lifecycle_phases ORDER BY ordinal")
 COUNTS = _rows("SELECT * FROM tasker.count_tasks()")
 THROUGHPUT = _rows("SELECT * FROM tasker.recent_throughput(30)")

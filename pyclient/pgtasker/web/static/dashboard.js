@@ -8,7 +8,7 @@
 
   const isTyping = (target) => target.closest("input, select, textarea, [contenteditable]") !== null;
   const rows = () => [...document.querySelectorAll(".rows .open")];
-  const pages = { o: 0, t: 1, w: 2, b: 3, a: 4, l: 5 };
+  const pages = { o: 0, t: 1, s: 2, w: 3, b: 4, a: 5, l: 6 };
   let waiting = 0;
 
   const showKeys = () => document.getElementById("keys").showModal();
