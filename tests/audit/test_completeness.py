@@ -14,7 +14,7 @@ import pytest
 from pgtasker import migrate
 from pgtasker.server import EmbeddedServer
 from tests.audit.evidence import LOGS, live, triggers_off, verify
-from tests.conftest import FAST, SERVERS, TestServer
+from tests.conftest import SERVERS, SETTINGS, TestServer
 from tests.kernel.engine import Engine, Row, chain, refused
 
 NOWHERE = "01890000-0000-7000-8000-000000000000"
@@ -355,7 +355,7 @@ def tcp_server(server: TestServer, server_folder: Path) -> Iterator[EmbeddedServ
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     with EmbeddedServer(
-        server_folder / f"{server.name}-tcp", bin_dir=SERVERS[server.name], settings=FAST, port=port
+        server_folder / f"{server.name}-tcp", bin_dir=SERVERS[server.name], settings=SETTINGS, port=port
     ) as tcp:
         yield tcp
 

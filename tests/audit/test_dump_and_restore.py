@@ -13,7 +13,7 @@ import pytest
 from pgtasker.migrate import SQL_TREE
 from pgtasker.server import EmbeddedServer
 from tests.audit.evidence import LOGS, live, seal, triggers_off, verify, work
-from tests.conftest import FAST, SERVERS, TestServer
+from tests.conftest import SERVERS, SETTINGS, TestServer
 from tests.kernel.engine import Engine, chain
 
 
@@ -86,7 +86,9 @@ def test_on_the_same_server(lived: Engine, server: TestServer, database: str, ne
 def other_server(server: TestServer, server_folder: Path) -> Iterator[EmbeddedServer]:
     """A new server of the newest version here."""
     name, programs = next(iter(SERVERS.items()))
-    with EmbeddedServer(server_folder / f"{name}-other-than-{server.name}", bin_dir=programs, settings=FAST) as other:
+    with EmbeddedServer(
+        server_folder / f"{name}-other-than-{server.name}", bin_dir=programs, settings=SETTINGS
+    ) as other:
         yield other
 
 

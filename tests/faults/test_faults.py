@@ -15,7 +15,7 @@ import pytest
 
 from pgtasker import migrate
 from pgtasker.server import EmbeddedServer
-from tests.conftest import FAST
+from tests.conftest import SETTINGS
 from tests.workflow.engine import Engine, Row, graph, step, wait_until
 from tests.workflow.fixtures import on_one_server
 
@@ -76,7 +76,7 @@ def check_everything(engine: Engine, steps: int) -> None:
 @pytest.fixture
 def own_server(server_folder: Path) -> Iterator[EmbeddedServer]:
     """A server that a test may crash. Commits are written before they are answered, as in life."""
-    with EmbeddedServer(server_folder / "faults", settings={**FAST, "synchronous_commit": "on"}) as server:
+    with EmbeddedServer(server_folder / "faults", settings={**SETTINGS, "synchronous_commit": "on"}) as server:
         yield server
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-import uuid
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,17 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.conftest import TEMPLATE, fresh_database
 from tests.workflow.engine import Engine
 
 
 @pytest.fixture(scope="module")
 def engine(server: Any) -> Iterator[Engine]:
     """One database for all of these tests, which only look."""
-    database = f"test_{uuid.uuid4().hex}"
-    with (
-        server.janitor(database, "pgtasker_template"),
-        psycopg.connect(server.dsn(database), autocommit=True) as connection,
-    ):
+    with fresh_database(server, TEMPLATE) as dsn, psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute("set default_transaction_read_only = on")
         yield Engine(connection)
 
