@@ -11,7 +11,7 @@ grant usage on schema tasker to tasker_client, tasker_worker, tasker_operator, t
 -- rules are no secret
 grant select on tasker.error_catalogue, tasker.lifecycles, tasker.lifecycle_states, tasker.lifecycle_events,
                 tasker.lifecycle_transitions, tasker.lifecycle_phases, tasker.engine_operations, tasker.guards,
-                tasker.transition_actions, tasker.vocabularies
+                tasker.transition_actions, tasker.vocabularies, tasker.public_functions
   to tasker_client, tasker_worker, tasker_operator, tasker_auditor, tasker_monitor;
 grant select on tasker.test_clock to tasker_client, tasker_worker, tasker_operator, tasker_auditor, tasker_monitor;  -- clock() reads it
 grant execute on function tasker.lifecycle_diagram(text, text), tasker.schema_version(), tasker.clock()

@@ -37,9 +37,9 @@ begin
                 join tasker.lifecycle_phases p on p.phase = s.phase
                group by l.kind, p.phase, p.ordinal) r),
     'queues', (
-      select coalesce(jsonb_agg(jsonb_build_object('namespace', q.namespace, 'requires', q.requires, 'depth', q.depth,
+      select coalesce(jsonb_agg(jsonb_build_object('namespace', q.namespace, 'requires', q.requires, 'priority', q.priority, 'depth', q.depth,
                                                    'oldest_seconds', q.oldest_seconds)
-                                order by q.oldest_seconds desc, q.namespace, q.requires), '[]')
+                                order by q.oldest_seconds desc, q.namespace, q.requires, q.priority), '[]')
         from tasker.metrics_queues() q),
     'workers', (
       select coalesce(jsonb_agg(jsonb_build_object('name', w.name, 'worker_uuid', w.worker_uuid, 'state', w.state, 'phase', w.phase,

@@ -282,6 +282,7 @@ NOT_TRIED = {
 SHARED_RELATIONS = {
     "error_catalogue", "lifecycles", "lifecycle_states", "lifecycle_events", "lifecycle_transitions", "lifecycle_phases",
     "engine_operations", "guards", "transition_actions", "vocabularies",  # rules are no secret
+    "public_functions",  # what the catalogue tells everybody
     "test_clock", "schema_info",  # the time, what is installed
     "access_rights", "access_members", "access_warnings",  # what the catalogue tells everybody
     "metrics_states",  # one row for each state of the rules; metrics_states() is tried

@@ -98,7 +98,7 @@ CALLS = {
 
 _CATALOGUE = {
     "error_catalogue", "lifecycles", "lifecycle_states", "lifecycle_events", "lifecycle_transitions", "lifecycle_phases",
-    "engine_operations", "guards", "transition_actions", "vocabularies", "test_clock",
+    "engine_operations", "guards", "transition_actions", "vocabularies", "test_clock", "public_functions",
 }  # fmt: skip
 _WORK = {
     "task_overview", "step_overview", "timeline", "task_namespaces", "named_tasks", "named_steps", "tasks", "workflow_steps",

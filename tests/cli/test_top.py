@@ -38,7 +38,13 @@ def test_once(cli: Cli, busy: Engine) -> None:
     ran = cli("top", "--once")
     assert re.search(r"oldest waiting \d+ s, 1 of 1 workers busy, 0 timers overdue", ran.stdout.splitlines()[0])
     lines = [line.split() for line in ran.stdout.splitlines()]
-    for line in (["running", "2"], ["queued", "2"], ["pending", "5"], ["default", "-", "2"], ["(results)", "-", "1"]):
+    for line in (
+        ["running", "2"],
+        ["queued", "2"],
+        ["pending", "5"],
+        ["default", "-", "0", "2"],
+        ["(results)", "-", "0", "1"],
+    ):
         assert line in [words[: len(line)] for words in lines]
     assert "2/4" in ran.stdout
     assert ["press", "open"] in [words[:2] for words in lines] or ["press", "OPEN"] in [words[:2] for words in lines]

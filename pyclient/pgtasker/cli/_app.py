@@ -36,6 +36,7 @@ for _name, _target, _help in (
     ("tool", "pgtasker.cli.tool:app", "Look at tools and set how long their steps may take."),
     ("breaker", "pgtasker.cli.breaker:app", "Look at circuit breakers, set them up, and reset them."),
     ("lifecycle", "pgtasker.cli.lifecycle:app", "Print the state machines, drawn from their rows."),
+    ("sql", "pgtasker.cli.sql:app", "The functions that any language calls."),
     ("audit", "pgtasker.cli.audit:app", "Read the audit trail of results."),
     ("export", "pgtasker.cli.export:export", "Print every transition as JSON lines, in the schema of seed 000."),
     (

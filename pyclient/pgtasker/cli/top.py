@@ -65,9 +65,9 @@ def _tables(overview: Overview) -> Iterable[Table]:
         yield f"{kind}s", ("phase", "now", "entered/s"), [
             [phase, str(counts.get((kind, phase), 0)), output.show(rates.get((kind, phase), 0))] for _, phase in phases
         ]  # fmt: skip
-    yield "queues", ("namespace", "requires", "waiting", "oldest"), [
+    yield "queues", ("namespace", "requires", "priority", "waiting", "oldest"), [
         [queue["namespace"] or "(results)", output.show(queue["requires"]) if queue["requires"] else "-",
-         str(queue["depth"]), f"{queue['oldest_seconds']} s"]
+         str(queue["priority"]), str(queue["depth"]), f"{queue['oldest_seconds']} s"]
         for queue in overview["queues"]
     ]  # fmt: skip
     yield "workers", ("name", "state", "held", "last heard of"), [
