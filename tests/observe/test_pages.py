@@ -188,6 +188,28 @@ def test_throughput_counts_the_results_of_each_minute(engine: Engine) -> None:
         engine.rows("select * from tasker.recent_throughput(0)")
 
 
+def test_throughput_reads_what_is_recent_and_no_more(engine: Engine) -> None:
+    engine.task(chain("a"))
+    engine.complete(engine.claim(engine.worker())[0])
+    with engine.conn.transaction(force_rollback=True):
+        engine.run("set local session_replication_role = replica")  # rows of long ago, without what they refer to
+        engine.run(
+            "insert into tasker.workflow_step_result_audit (workflow_step_uuid, workflow_step_transition_uuid, task_uuid, namespace,"
+            " recorded_at, success) select workflow_step_uuid, gen_random_uuid(), task_uuid, namespace, recorded_at - interval '1 year', success"
+            " from tasker.workflow_step_result_audit, generate_series(1, 1000)"
+        )
+
+        def read_so_far() -> int:
+            return engine.one(  # type: ignore[no-any-return]
+                "select seq_tup_read + idx_tup_fetch from pg_stat_xact_user_tables where relname = 'workflow_step_result_audit'"
+            )
+
+        before = read_so_far()
+        minutes = engine.rows("select * from tasker.recent_throughput(5)")
+        assert sum(minute["succeeded"] for minute in minutes) == 1
+        assert read_so_far() - before < 10
+
+
 def test_overviews_show_workers_and_breakers(engine: Engine) -> None:
     worker = engine.worker("w")
     engine.task(chain("a"))

@@ -145,6 +145,6 @@ FAILURES = _rows(
 REFUSALS = _rows(
     "SELECT created_at AS at, code, entity_kind, entity_uuid, task_uuid, namespace, message, login,"
     " detail ->> 'requested_by' AS requested_by FROM tasker.rejected_transitions"
-    " WHERE created_at >= clock_timestamp() - %(days)s::int * interval '1 day'"
+    " WHERE created_at >= statement_timestamp() - %(days)s::int * interval '1 day'"
     " ORDER BY created_at DESC LIMIT %(limit)s::int"
 )
