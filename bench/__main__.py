@@ -17,7 +17,7 @@ from typing import TypeVar
 
 import psycopg
 
-from bench import history, report, server, workloads
+from bench import edges, history, report, server, workloads
 from bench.systems import NotMeasured, Sample, bare_loop, peers, pgtasker_sql, pgtasker_worker
 
 T = TypeVar("T")
@@ -50,6 +50,10 @@ def main() -> int:
     table = report.Table(repeats=repeats)
     with server.running() as running:
         table.server_version = running.version()
+        if "pgtasker" in chosen_systems:
+            with running.database() as database:
+                pgtasker_worker.prepare(database)
+                table.edges = edges.count(database)
         for workload in chosen_workloads.values():
             sized = workload.smaller(10) if arguments.quick else workload
             for number in range(repeats):

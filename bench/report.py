@@ -11,6 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bench.edges import STEPS, Edge
 from bench.server import SETTINGS
 from bench.workloads import Workload
 
@@ -46,6 +47,7 @@ class Table:
     results: dict[str, dict[str, list[Result]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(list)))
     reasons: dict[tuple[str, str], str] = field(default_factory=dict)
     sizes: dict[str, Workload] = field(default_factory=dict)
+    edges: list[Edge] = field(default_factory=list)
 
     def add(self, workload: Workload, system: str, result: Result) -> None:
         self.sizes[workload.name] = workload
@@ -83,6 +85,10 @@ class Table:
                     + " |"
                 )
         lines += ["", "In brackets: pgtasker's speed as a multiple of that one's.", "", *self._costs()]
+        if self.edges:
+            lines += ["", f"What each call writes for a step, {STEPS} steps a call and so one commit for {STEPS}:", ""]
+            lines += ["| call | states walked | rows | WAL bytes |", "|---|---|---|---|"]
+            lines += [f"| `{e.call}` | {e.walked} | {e.rows:.2f} | {e.wal_bytes:,.0f} |" for e in self.edges]
         return "\n".join(lines)
 
     def _cell(self, workload: str, system: str, ours: float | None) -> str:

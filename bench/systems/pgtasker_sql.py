@@ -1,9 +1,10 @@
-"""pgtasker with claimants that speak SQL alone: each claims ten steps, reports them, and settles what is reported."""
+"""pgtasker with claimants that speak SQL alone: each claims ten steps, reports them, and takes what is ready then."""
 
 from __future__ import annotations
 
 import threading
 import time
+from typing import Any
 
 import psycopg
 from psycopg.types.json import Jsonb
@@ -17,6 +18,10 @@ from pgtasker import Client
 __all__ = ["prepare", "run"]
 
 _CLAIM = "select workflow_step_uuid::text, claim_uuid::text from tasker.claim_steps(%s, null, 10)"
+_REPORT = (
+    "select (claim).workflow_step_uuid::text, (claim).claim_uuid::text, awaits_orchestration"
+    "  from tasker.report_and_claim(%s, %s, null, 10)"
+)
 
 
 def run(workload: Workload, database: Database) -> Sample:
@@ -35,15 +40,20 @@ def run(workload: Workload, database: Database) -> Sample:
             (worker,) = conn.execute("select tasker.register_worker(%s)", [f"claimant {number}"]).fetchone() or (None,)
             ready.wait()
             begun = last = time.perf_counter()
+            held: list[Any] = []
             while left > 0:
-                held = conn.execute(_CLAIM, [worker]).fetchall()
+                held = held or conn.execute(_CLAIM, [worker]).fetchall()
+                awaiting = not held
                 if held:
                     reports = [{"step_uuid": step, "claim_uuid": claim} for step, claim in held]
-                    conn.execute("select from tasker.complete_steps(%s)", [Jsonb(reports)])
+                    rows = conn.execute(_REPORT, [worker, Jsonb(reports)]).fetchall()
                     with guard:
                         left -= len(held)
                     last = time.perf_counter()
-                conn.execute("select from tasker.orchestrate()")
+                    held = [(step, claim) for step, claim, _ in rows if step]
+                    awaiting = any(awaits for _, _, awaits in rows)
+                if awaiting:
+                    conn.execute("select from tasker.orchestrate()")
             times.append((begun, last))
 
     threads = [threading.Thread(target=claimant, args=(n,)) for n in range(workload.workers)]
