@@ -39,14 +39,14 @@ def main() -> int:
     parser = argparse.ArgumentParser("python -m bench", description=__doc__)
     parser.add_argument("only", nargs="*", help="workloads and systems, by a part of their names")
     parser.add_argument("--quick", action="store_true", help="a tenth of the instances, once")
-    parser.add_argument("--repeat", type=int, default=3, help="measurements of each (3)")
+    parser.add_argument("--repeat", type=int, help="measurements of each (3, or 1 with --quick)")
     parser.add_argument("--write", action="store_true", help="renew the tables of docs/performance.md")
     arguments = parser.parse_args()
     chosen_workloads = _chosen(
         {w.name: w for w in workloads.ALL if not (arguments.quick and (w.size > 1000 or w.history))}, arguments.only
     )
     chosen_systems = _chosen(SYSTEMS, arguments.only)
-    repeats = 1 if arguments.quick else arguments.repeat
+    repeats = arguments.repeat or (1 if arguments.quick else 3)
     table = report.Table(repeats=repeats)
     with server.running() as running:
         table.server_version = running.version()
