@@ -17,6 +17,7 @@ import psycopg
 from psycopg_pool import ConnectionPool
 
 from . import _statements as sql
+from . import _tracing
 from ._connect import (
     Backoff,
     as_seconds,
@@ -353,7 +354,8 @@ class Client:
             namespace: where the template lives and the steps are queued.
             version: the template's version; None takes the newest.
             idempotency_key: the same key with the same request returns the task made the first time.
-            correlation_id: carried into every step, log row and audit row; made up when None.
+            correlation_id: carried into every step, log row and audit row; None: the trace id, if this is traced, else
+                made up.
             priority: from -9 to 9; steps of a higher one are claimed first, but none starve.
             parent_task_uuid: the task this one belongs to.
             tags: a JSON object to find the task by.
@@ -371,26 +373,29 @@ class Client:
             IdempotencyConflict: the key was used with another request.
         """
         statement = sql.CREATE_TASK_ONCE if idempotency_key is not None else sql.CREATE_TASK
-        return self._one(
-            statement,
-            {
-                "name": name,
-                "context": dumps({} if context is None else context, "context"),
-                "namespace": namespace,
-                "version": version,
-                "vocabulary": vocabulary,
-                "idempotency_key": idempotency_key,
-                "correlation_id": as_uuid(correlation_id, "correlation_id"),
-                "priority": priority,
-                "parent_task_uuid": as_uuid(parent_task_uuid, "parent_task_uuid"),
-                "tags": dumps({} if tags is None else tags, "tags"),
-                "requested_by": requested_by,
-                "start": start,
-                "start_at": start_at,
-                "request_id": request_id,
-            },
-            conn,
-        )
+        with _tracing.creating(name, namespace) as creation:
+            task_uuid = self._one(
+                statement,
+                {
+                    "name": name,
+                    "context": dumps({} if context is None else context, "context"),
+                    "namespace": namespace,
+                    "version": version,
+                    "vocabulary": vocabulary,
+                    "idempotency_key": idempotency_key,
+                    "correlation_id": as_uuid(correlation_id, "correlation_id"),
+                    "priority": priority,
+                    "parent_task_uuid": as_uuid(parent_task_uuid, "parent_task_uuid"),
+                    "tags": dumps(creation.tags({} if tags is None else tags), "tags"),
+                    "requested_by": requested_by,
+                    "start": start,
+                    "start_at": start_at,
+                    "request_id": request_id,
+                },
+                conn,
+            )
+            creation.created(task_uuid)
+        return task_uuid
 
     def create_tasks(
         self, requests: Iterable[Mapping[str, Any]], *, conn: CallersConnection | None = None
@@ -401,7 +406,11 @@ class Client:
             requests: objects with the keyword arguments of ``create_task``; ``name`` is the only one needed.
             conn: the caller's transaction.
         """
-        return self._rows(sql.CREATE_TASKS, {"requests": dumps(list(requests), "requests")}, conn)
+        with _tracing.creating("tasks", None) as creation:
+            wanted = [creation.request(request) for request in requests]
+            task_uuids = self._rows(sql.CREATE_TASKS, {"requests": dumps(wanted, "requests")}, conn)
+            creation.created(*task_uuids)
+        return task_uuids
 
     def create_task_from_graph(
         self,
@@ -428,24 +437,27 @@ class Client:
             InvalidDefinition: with all problems of the graph at once, or another namespace than the graph names.
         """
         statement = sql.CREATE_TASK_FROM_GRAPH_ONCE if idempotency_key is not None else sql.CREATE_TASK_FROM_GRAPH
-        return self._one(
-            statement,
-            {
-                "graph": dumps(graph, "graph"),
-                "context": dumps({} if context is None else context, "context"),
-                "namespace": namespace,
-                "idempotency_key": idempotency_key,
-                "correlation_id": as_uuid(correlation_id, "correlation_id"),
-                "priority": priority,
-                "parent_task_uuid": as_uuid(parent_task_uuid, "parent_task_uuid"),
-                "tags": dumps({} if tags is None else tags, "tags"),
-                "requested_by": requested_by,
-                "start": start,
-                "start_at": start_at,
-                "request_id": request_id,
-            },
-            conn,
-        )
+        with _tracing.creating(str(graph.get("name")), namespace or graph.get("namespace")) as creation:
+            task_uuid = self._one(
+                statement,
+                {
+                    "graph": dumps(graph, "graph"),
+                    "context": dumps({} if context is None else context, "context"),
+                    "namespace": namespace,
+                    "idempotency_key": idempotency_key,
+                    "correlation_id": as_uuid(correlation_id, "correlation_id"),
+                    "priority": priority,
+                    "parent_task_uuid": as_uuid(parent_task_uuid, "parent_task_uuid"),
+                    "tags": dumps(creation.tags({} if tags is None else tags), "tags"),
+                    "requested_by": requested_by,
+                    "start": start,
+                    "start_at": start_at,
+                    "request_id": request_id,
+                },
+                conn,
+            )
+            creation.created(task_uuid)
+        return task_uuid
 
     def attempt_command(
         self,

@@ -532,6 +532,13 @@ UNKNOWN_CLAIMS: Statement[tuple[UUID, UUID]] = Statement(
     tuple_row,
     repeatable=True,
 )
+# The trace contexts in which tasks were created, of those that have one.
+TRACES: Statement[tuple[UUID, str, str | None]] = Statement(
+    b"SELECT task_uuid, tags ->> 'traceparent', tags ->> 'tracestate' FROM tasker.tasks"
+    b" WHERE task_uuid = ANY (%(task_uuids)s::uuid[]) AND tags ->> 'traceparent' IS NOT NULL",
+    tuple_row,
+    repeatable=True,
+)
 TASKS_BY_UUID = Statement(
     f"SELECT {_TASK_COLUMNS} FROM tasker.task_overview WHERE task_uuid = ANY (%(task_uuids)s::uuid[])".encode(),
     args_row(rows.TaskOverview),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import datetime as dt
 import json
 import time
@@ -20,11 +21,15 @@ if TYPE_CHECKING:
 
     from ._errands import Errands
     from ._statements import RawClaim
+    from ._tracing import Carrier
 
 __all__ = ["CancelSignal", "PermanentError", "RetryAfter", "StepContext", "TransientError"]
 
 _TRACEBACK_LIMIT = 8_000
 _MESSAGE_LIMIT = 4_000
+
+current_step: contextvars.ContextVar[RawClaim | None] = contextvars.ContextVar("current_step", default=None)
+"""The step whose handler runs here; the log says so."""
 
 # A handler's own database trouble that passes by itself: conflicts, locks not to be had, a server that goes or comes.
 _PASSING = frozenset({"40001", "40P01", "55P03", "57014", "57P01", "57P02", "57P03", "53300", "25006"})
@@ -147,7 +152,7 @@ class Report:
     """One result on its way to ``complete_steps``.
 
     ``key`` is (step, claim), ``text`` the JSON object, ready to be joined with others, ``result`` the JSON text of a
-    success.
+    success, ``trace`` the trace context of its claim, if there is one.
     """
 
     key: tuple[UUID, UUID]
@@ -155,6 +160,7 @@ class Report:
     text: str
     seconds: float
     result: str = "null"
+    trace: Carrier | None = None
 
 
 def seconds_allowed(claim: RawClaim) -> float | None:
@@ -214,11 +220,14 @@ def run_handler(
         context = context_of(claim, cancelled, deadline, errands)
     except (ValueError, RecursionError) as error:
         return undecodable(claim, error)
+    token = current_step.set(claim)
     try:
         result = handler(context)
     except BaseException as error:
         # SystemExit and the like included: a handler's sys.exit() must not take the worker along.
         return failure_of(claim, error, time.perf_counter() - started)
+    finally:
+        current_step.reset(token)
     return success_of(claim, result, time.perf_counter() - started)
 
 

@@ -23,13 +23,14 @@ import threading
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from uuid import UUID
 
 import psycopg
 
 from . import _statements as sql
+from . import _tracing
 from ._acceptance import failed_summary, run_checks
 from ._connect import CONFLICTS, Backoff, connection_options, connection_string, is_unusable
 from ._errands import Errands, in_thread
@@ -42,6 +43,7 @@ from ._steps import (
     Report,
     StepContext,
     context_of,
+    current_step,
     deadline_of,
     failure,
     failure_of,
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
 
     from ._acceptance import Check
     from ._statements import Statement
+    from ._tracing import Carrier
 
     Handler = Callable[[StepContext], Any]
     AsyncHandler = Callable[[StepContext], Awaitable[Any]]
@@ -153,6 +156,7 @@ class Running:
         reporting: the report of its checks is under way, so that not holding it any more means nothing.
         timer: of its time.
         task: what runs for it in the event loop: an async handler, its checks, or its clean-up hook.
+        trace: the trace context of its claim, where spans are made.
     """
 
     claim: RawClaim
@@ -166,6 +170,7 @@ class Running:
     reporting: bool = False
     timer: asyncio.TimerHandle | None = None
     task: asyncio.Task[None] | None = None
+    trace: Carrier | None = None
 
 
 @dataclass(slots=True)
@@ -299,6 +304,8 @@ class Engine:
         self._backoff = Backoff(repeatable=True)
         self._running: dict[tuple[UUID, UUID], Running] = {}
         self._reports: deque[Report] = deque()
+        self._traces: dict[tuple[UUID, UUID], Carrier] = {}
+        self._reported_at = 0
         self._singly = 0
         self._taken_at_once = 0
         self._wake = asyncio.Event()
@@ -764,8 +771,11 @@ class Engine:
             calls.append(watch)
         if not calls:
             return
+        began = self._reported_at = time.time_ns()
         try:
             await self._round_trip(calls)
+            if _tracing.is_on():
+                await self._follow_traces([*(claim.rows if claim else ()), *(go_on.rows if go_on else ())], began)
         except BaseException:
             # Also when the round trip was given up: a report that may not have arrived is sent again, the fence sorts
             # it out.
@@ -794,6 +804,20 @@ class Engine:
             self._backoff.reset()
         if thorough and self._found_nothing(claim, orchestrate, tick):
             self._finish()
+
+    async def _follow_traces(self, answered: list[RawClaim | tuple[StepOutcome, bool]], began: int) -> None:
+        """Make the spans of claims, in the traces of their tasks; ``_dispatch`` finds the contexts."""
+        claims = [row for row in answered if isinstance(row, RawClaim)]
+        if not claims:
+            return
+        found = Call(sql.TRACES, {"task_uuids": list({claim.task_uuid for claim in claims})})
+        await self._round_trip([found])
+        parents = {
+            task_uuid: {"traceparent": parent, **({} if state is None else {"tracestate": state})}
+            for task_uuid, parent, state in found.rows
+        }
+        for claim in claims:
+            self._traces[claim.key] = _tracing.claimed(claim, parents.get(claim.task_uuid, {}), began)
 
     def _found_nothing(
         self,
@@ -859,6 +883,8 @@ class Engine:
             return
         if self._singly:
             self._singly -= 1
+        if _tracing.is_on():
+            _tracing.reported(reports, outcomes, self._reported_at)
         for report, outcome in zip(reports, outcomes, strict=True):
             if outcome.code is not None:
                 self.counts.refused += 1
@@ -1009,17 +1035,17 @@ class Engine:
             if claim.attempt > 1:
                 self._take_away_earlier_attempts(claim)
             deadline = deadline_of(claim)
-            entry = Running(claim, now, deadline)
+            entry = Running(claim, now, deadline, trace=self._traces.pop(claim.key, None))
             self._running[claim.key] = entry
             seconds = seconds_allowed(claim)
             if seconds is not None:
                 entry.timer = self._loop.call_later(seconds, self._time_is_up, entry)
             if handler := settings.sync_handlers.get(claim.handler):
-                self._executor.submit(handler, claim, entry.cancelled, deadline)
+                self._submit(handler, entry)
             elif async_handler := settings.async_handlers.get(claim.handler):
                 entry.task = self._loop.create_task(self._run_async(entry, async_handler, deadline))
             elif handler := settings.sync_handlers.get(ANY_HANDLER):
-                self._executor.submit(handler, claim, entry.cancelled, deadline)
+                self._submit(handler, entry)
             elif async_handler := settings.async_handlers.get(ANY_HANDLER):
                 entry.task = self._loop.create_task(self._run_async(entry, async_handler, deadline))
             else:
@@ -1029,6 +1055,11 @@ class Engine:
                 self._deliver(
                     claim, failure(claim.key, type_name="UnknownHandler", message=message, category="permanent")
                 )
+
+    def _submit(self, handler: Handler, entry: Running) -> None:
+        if entry.trace is not None:
+            handler = _tracing.Traced(handler, entry.claim, entry.trace)
+        self._executor.submit(handler, entry.claim, entry.cancelled, entry.deadline)
 
     def _take_away_earlier_attempts(self, claim: RawClaim) -> None:
         """A handler that outlived its claim has lost its step, also where the same worker got it again."""
@@ -1065,8 +1096,10 @@ class Engine:
         except (ValueError, RecursionError) as error:
             self._deliver(claim, undecodable(claim, error))
             return
+        current_step.set(claim)  # of this asyncio task
         try:
-            result = await handler(context)
+            with _tracing.handling(claim, entry.trace):
+                result = await handler(context)
         except asyncio.CancelledError as error:
             seconds = time.perf_counter() - started
             if entry.taken_away or entry.timed_out or not self._cut:
@@ -1103,7 +1136,7 @@ class Engine:
 
     def _report(self, entry: Running, report: Report) -> None:
         self._forget(entry)
-        self._reports.append(report)
+        self._reports.append(report if entry.trace is None else replace(report, trace=entry.trace))
         self._wake.set()
 
     # ------------------------------------------------------------------------------------------------ interruptions

@@ -16,6 +16,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from . import _logging
 from ._steps import CancelSignal, PermanentError, RetryAfter, StepContext, TransientError
 from ._worker import Worker, WorkerSummary
 
@@ -74,6 +75,7 @@ def run_processes(
     name: str | None = None,
     drain_timeout: float | None = None,
     verbose: bool = False,
+    log_format: str = "text",
 ) -> int:
     """Run a worker in several operating system processes until they are told to stop; blocking, main thread only.
 
@@ -89,6 +91,7 @@ def run_processes(
         name: a number is put behind it.
         drain_timeout: seconds for running handlers after a stop.
         verbose: let the processes log what they do.
+        log_format: ``text``, or ``json``: one object a line.
 
     Returns:
         the exit code: 0 when all of them finished what they had claimed.
@@ -114,6 +117,7 @@ def run_processes(
             command += ["--drain-timeout", str(drain_timeout)]
         if verbose:
             command.append("--verbose")
+        command += ["--log-format", log_format]
         # A session of its own: Ctrl-C reaches the processes once, through the handler below, and not twice. The pipe
         # closes when this process dies, however it dies.
         command.append("--stop-with-stdin")
@@ -185,11 +189,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--drain-timeout", type=float, help="seconds for running handlers after a stop")
     parser.add_argument("--stop-with-stdin", action="store_true", help="stop when standard input ends")
     parser.add_argument("--verbose", action="store_true", help="log what the worker does")
+    parser.add_argument("--log-format", choices=_logging.FORMATS, default="text", help="json: one object a line")
     options = parser.parse_args(arguments)
-    logging.basicConfig(
-        level=logging.INFO if options.verbose else logging.WARNING,
-        format="%(asctime)s %(levelname)s %(name)s [%(process)d]: %(message)s",
-    )
+    _logging.configure(options.log_format, verbose=options.verbose)
     worker = load_worker(options.target)
     if dsn := os.environ.get("PGTASKER_WORKER_DSN"):
         worker.dsn = dsn

@@ -25,7 +25,7 @@ declare
                        'correlation_id', p_correlation_id, 'priority', p_priority, 'parent_task_uuid', p_parent_task_uuid,
                        'requested_by', p_requested_by, 'start', p_start, 'vocabulary', p_vocabulary,
                        'start_at', p_start_at)) || jsonb_build_object('context', p_context, 'tags', p_tags);
-  v_answer  text := tasker.begin_request(p_request_id, 'create_task', v_request);
+  v_answer  text := tasker.begin_request(p_request_id, 'create_task', v_request || jsonb_build_object('tags', tasker.request_tags(p_tags)));
 begin
   return coalesce(v_answer, tasker.end_request(p_request_id, (
            select c.task_uuid::text from tasker.create_tasks(jsonb_build_array(v_request)) as c(task_uuid))))::uuid;

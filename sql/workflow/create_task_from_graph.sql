@@ -18,7 +18,7 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  v_answer text := tasker.begin_request(p_request_id, 'create_task_from_graph', jsonb_build_array(p_graph, p_context, p_namespace, p_idempotency_key, p_correlation_id, p_priority, p_parent_task_uuid, p_tags, p_requested_by, p_start)
+  v_answer text := tasker.begin_request(p_request_id, 'create_task_from_graph', jsonb_build_array(p_graph, p_context, p_namespace, p_idempotency_key, p_correlation_id, p_priority, p_parent_task_uuid, tasker.request_tags(p_tags), p_requested_by, p_start)
     || case when p_start_at is null then '[]' else jsonb_build_array(p_start_at) end);
   v_plan uuid := tasker.uuid_generate_v7();
   v_task tasker.tasks;
@@ -49,9 +49,9 @@ begin
   v_task.version := p_graph ->> 'version';
   v_task.vocabulary := coalesce(p_graph ->> 'vocabulary', 'tasker');
   v_task.parent_task_uuid := p_parent_task_uuid;
-  v_task.correlation_id := coalesce(p_correlation_id, tasker.uuid_generate_v7());
+  v_task.correlation_id := coalesce(p_correlation_id, tasker.trace_uuid(p_tags), tasker.uuid_generate_v7());
   v_task.idempotency_key := p_idempotency_key;
-  v_task.request_hash := tasker.content_hash(jsonb_build_array(p_graph, p_context, p_priority, p_parent_task_uuid, p_tags, p_start)::text || coalesce(p_start_at::text, ''),
+  v_task.request_hash := tasker.content_hash(jsonb_build_array(p_graph, p_context, p_priority, p_parent_task_uuid, tasker.request_tags(p_tags), p_start)::text || coalesce(p_start_at::text, ''),
                                              jsonb_path_exists(p_graph, '$.sensitive') or jsonb_path_exists(p_graph, '$.steps[*].sensitive'));
   v_task.priority := coalesce(p_priority, 0);
   v_task.requested_by := p_requested_by;

@@ -82,12 +82,12 @@ begin
          (select array_agg((tasker.uuid_generate_v7(), r.namespace, t.named_task_uuid, r.name, t.found_version,
                             coalesce(r.vocabulary, t.vocabulary), null,
                             (r.request ->> 'parent_task_uuid')::uuid,
-                            coalesce((r.request ->> 'correlation_id')::uuid, tasker.uuid_generate_v7()),
+                            coalesce((r.request ->> 'correlation_id')::uuid, tasker.trace_uuid(r.request -> 'tags'), tasker.uuid_generate_v7()),
                             r.request ->> 'idempotency_key',
                             -- who asks and under which trace is no part of the request; a default is the same, spelled out or not
                             tasker.content_hash((jsonb_build_array(
                               r.name, r.version, coalesce(nullif(r.request -> 'context', 'null'), '{}'),
-                              coalesce(nullif(r.request -> 'tags', 'null'), '{}'), coalesce((r.request ->> 'priority')::int, 0),
+                              tasker.request_tags(coalesce(nullif(r.request -> 'tags', 'null'), '{}')), coalesce((r.request ->> 'priority')::int, 0),
                               r.request ->> 'parent_task_uuid', coalesce((r.request ->> 'start')::boolean, true))
                               || case when r.vocabulary is null then '[]' else jsonb_build_array(r.vocabulary) end
                               || case when r.start_at is null then '[]' else jsonb_build_array(jsonb_build_object('start_at', r.start_at)) end)::text, t.sensitive is not null),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 import threading
 import time
-from typing import Annotated
+from typing import Annotated, Literal
 from uuid import UUID
 
 from cyclopts import App, Parameter
@@ -42,18 +41,19 @@ def run(
     verbose: Annotated[
         bool, Parameter(name=["--verbose", "-v"], negative="", help="Log what the worker does.")
     ] = False,
+    log_format: Annotated[
+        Literal["text", "json"], Parameter(help="json: one object a line, with the step and the trace it belongs to.")
+    ] = "text",
     stop_with_parent: Annotated[bool, Parameter(show=False, negative="")] = False,
 ) -> int:
     """Run worker processes until SIGTERM or SIGINT: running steps are finished first, a second signal ends them."""
+    from pgtasker import _logging
     from pgtasker.worker import load_worker, run_processes
 
     if processes < 1:
         raise usage_error("-n takes a number from 1 on")
     dsn = server_dsn()
-    logging.basicConfig(
-        level=logging.INFO if verbose else logging.WARNING,
-        format="%(asctime)s %(levelname)s %(name)s [%(process)d]: %(message)s",
-    )
+    _logging.configure(log_format, verbose=verbose)
     if stop_with_parent:
         _stop_with_parent()
     if processes > 1:
@@ -66,6 +66,7 @@ def run(
             name=name,
             drain_timeout=drain_timeout,
             verbose=verbose,
+            log_format=log_format,
         )
     try:
         worker = load_worker(target)
