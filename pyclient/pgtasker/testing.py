@@ -17,12 +17,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode
 from uuid import UUID
 
 import psycopg
 import pytest
 from psycopg import sql
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from . import Client, PermanentError, RetryAfter, Worker, migrate
 from .server import EmbeddedServer
@@ -108,6 +109,14 @@ def template_name() -> str:
     return f"pgtasker_template_{digest[:16]}"
 
 
+def _uri(conninfo: str, dbname: str) -> str:
+    """The connection string of another database of a server, as a URI, which SQLAlchemy reads too."""
+    place = conninfo_to_dict(conninfo, dbname=dbname)
+    login = [quote(str(place.pop(part)), safe="") for part in ("user", "password") if part in place]
+    name = quote(str(place.pop("dbname")), safe="")
+    return f"postgresql://{':'.join(login)}@/{name}?{urlencode(place, quote_via=quote)}"
+
+
 @dataclass(frozen=True)
 class Databases:
     """Fresh databases of one server, cloned from a template that is migrated once.
@@ -147,7 +156,7 @@ class Databases:
                 sql.SQL("create database {} template {} strategy file_copy").format(sql.Identifier(name), source)
             )
         try:
-            yield make_conninfo(self.server, dbname=name)
+            yield _uri(self.server, name)
         finally:
             with psycopg.connect(self.server, autocommit=True) as admin:
                 admin.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))

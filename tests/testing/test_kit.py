@@ -14,6 +14,8 @@ from uuid import UUID
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
+from sqlalchemy import create_engine, text
 
 from pgtasker import PermanentError, RetryAfter, StepContext, Worker
 from pgtasker.testing import Databases, Workbench, template_name
@@ -73,6 +75,16 @@ def test_databases_are_apart_and_gone_afterwards(server: TestServer) -> None:
         with pytest.raises(psycopg.OperationalError, match="does not exist"):
             psycopg.connect(dsn)
     left_open.close()
+
+
+@pytest.mark.parametrize("spelled", [lambda uri: uri, lambda uri: make_conninfo(uri)])
+def test_a_database_is_named_by_a_uri_however_the_server_is(server: TestServer, spelled: Callable[[str], str]) -> None:
+    """SQLAlchemy reads nothing else."""
+    with Databases(spelled(server.server.uri())).fresh() as dsn:
+        engine = create_engine(dsn.replace("postgresql://", "postgresql+psycopg://"))
+        with engine.connect() as connection:
+            assert connection.execute(text("select count(*) from tasker.tasks")).scalar_one() == 0
+        engine.dispose()
 
 
 def test_drain_stands_in_for_workers(bench: Workbench) -> None:
