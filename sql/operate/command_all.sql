@@ -21,7 +21,6 @@ declare
   c_of_tasks constant text[] := array['cancel_task', 'give_up_task', 'resolve_task', 'reset_task', 'fail_validation'];
   c_of_steps constant text[] := array['cancel_step', 'skip_step', 'retry_step'];
   c_filters  constant text[] := array['namespace', 'name', 'state', 'phase', 'tags', 'correlation_id', 'requested_by', 'created_after', 'created_before'];
-  c_uuid     constant text := '^[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}$';
   v_filters  text[] := c_filters || case when p_command = any (c_of_steps) then array['step', 'step_state', 'handler'] else '{}' end;
   v_after    timestamptz := tasker.iso_timestamp(p_filter ->> 'created_after');
   v_before   timestamptz := tasker.iso_timestamp(p_filter ->> 'created_before');
@@ -40,7 +39,7 @@ begin
      or exists (select from jsonb_each(p_filter) f where f.key <> all (v_filters)
                                                       or jsonb_typeof(f.value) <> case f.key when 'tags' then 'object' else 'string' end)
      or (p_filter ? 'created_after' and v_after is null) or (p_filter ? 'created_before' and v_before is null)
-     or p_filter ->> 'correlation_id' !~ c_uuid then
+     or not tasker.is_uuid(p_filter ->> 'correlation_id') then
     perform tasker.raise_error('TK400', format('a filter for %s is an object with at least one of: %s', p_command, array_to_string(v_filters, ', ')),
                                jsonb_build_object('filter', p_filter),
                                'Times have an offset, as 2026-03-01T06:30:00Z; tags are an object that the tags of a task contain.');
