@@ -6,7 +6,7 @@ PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore $(BIN)/python
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	command -v $$p >/dev/null && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' && echo $$p && break; done)
 
-.PHONY: help venv demo test lint types sql-lint pytest bench bench-quick clean
+.PHONY: help venv demo test lint types sql-lint pytest bench bench-quick docs dist clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -43,6 +43,19 @@ bench: $(VENV)/.dev ## measure, beside the peers, on one server (an hour)
 
 bench-quick: $(VENV)/.dev ## a quick look at the same
 	@$(BIN)/python -m bench --quick
+
+docs: $(VENV)/.dev ## build the documentation as static pages in build/site
+	@if [ ! -f docs/_static/mermaid.min.js ] && command -v npm >/dev/null; then \
+		echo "== fetching Mermaid, which draws the diagrams"; mkdir -p build && cd build && \
+		npm pack --silent mermaid@11 >/dev/null && \
+		tar -xzf mermaid-11*.tgz package/dist/mermaid.min.js && mv package/dist/mermaid.min.js ../docs/_static/; fi
+	@$(BIN)/pgtasker sql api --format markdown > docs/reference/sql.md
+	@$(BIN)/sphinx-build -q -W --keep-going -b html docs build/site
+	@echo "build/site/index.html"
+
+dist: $(VENV)/.dev ## build the wheel and the source distribution in dist
+	@$(BIN)/hatchling build --clean
+	@ls dist
 
 clean: ## remove what make and the tools made; data of the embedded server stays
 	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -250,13 +251,14 @@ def upgrade(dsn: str, revision: str = "head", *, again: bool = False) -> Upgrade
         again: apply the tree even where it is there, unchanged: it mends what somebody changed or dropped since.
 
     Raises:
-        MigrationError: names the file and line at fault; nothing has changed then.
+        MigrationError: names the file and line at fault; nothing has changed then. Or a newer version was here.
         psycopg.OperationalError: the database can't be reached.
     """
     config = _alembic_config()
     before = current(dsn)
     if not again and revision in ("head", "heads") and before == _head(config) and _tree_is_current(dsn):
         return Upgrade(before, before, tree_applied=False)
+    _refuse_newer(dsn, config, before)
 
     from alembic import command
     from alembic.util import CommandError
@@ -319,21 +321,33 @@ def schema_info(dsn: str) -> dict[str, str]:
             return {}
 
 
-def offline_sql() -> str:
-    """Return one SQL script that installs the newest schema in an empty database with psql alone.
+def offline_sql(since: str | None = None) -> str:
+    """Return one SQL script that brings a database to the newest schema with psql alone.
 
     Run it with `psql -1 -v ON_ERROR_STOP=1 -f FILE`. It gives the same schema as `upgrade`.
+
+    Args:
+        since: revision at which the database is (`select version_num from tasker.alembic_version`), which the script
+            checks; None: it has no schema `tasker` yet.
+
+    Raises:
+        MigrationError: there is no such revision.
     """
     from alembic import command
+    from alembic.util import CommandError
 
     buffer = io.StringIO()
     config = _alembic_config(buffer)
-    command.upgrade(config, "head", sql=True)
+    try:
+        command.upgrade(config, "head" if since is None else f"{since}:head", sql=True)
+    except CommandError as error:
+        raise MigrationError(str(error)) from error
+    before = "for an empty database" if since is None else f"from revision {since} on"
     header = (
-        f"-- pgtasker {__version__}: schema tasker for an empty database.\n"
-        "-- Run it with: psql -1 -v ON_ERROR_STOP=1 -f FILE\n\n"
+        f"-- pgtasker {__version__}: schema tasker {before}.\n-- Run it with: psql -1 -v ON_ERROR_STOP=1 -f FILE\n\n"
     )
-    return header + buffer.getvalue()
+    check = "" if since is None else _printed(_step("revision_is", revision=since)) + "\n\n"
+    return header + check + buffer.getvalue()
 
 
 # -- Alembic ---------------------------------------------------------------------------------------------------------
@@ -354,6 +368,30 @@ def _head(config: Config) -> str | None:
     from alembic.script import ScriptDirectory
 
     return ScriptDirectory.from_config(config).get_current_head()
+
+
+def _refuse_newer(dsn: str, config: Config, revision: str | None) -> None:
+    """Raise MigrationError where a newer version has been: an older tree of functions must not go over its tables."""
+    from alembic.script import ScriptDirectory
+    from alembic.util import CommandError
+
+    if revision is None:
+        return
+    installed = schema_info(dsn).get("schema_version", "0")
+    newer = re.fullmatch(r"[0-9.]+", installed) is not None and _numbers(installed) > _numbers(__version__)
+    try:
+        ScriptDirectory.from_config(config).get_revision(revision)
+    except CommandError:
+        newer = True
+    if newer:
+        raise MigrationError(
+            f"the database was upgraded by pgtasker {installed} (revision {revision}), which is newer than this one, "
+            f"{__version__}: use that version here"
+        )
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(number) for number in re.findall(r"[0-9]+", version)]
 
 
 def _tree_is_current(dsn: str) -> bool:

@@ -240,8 +240,8 @@ ATTEMPTS: dict[str, list[Attempt]] = {
     "resume_schedule": [hidden(f"select tasker.resume_schedule('nightly', {_BY}, p_namespace => 'rival')")],
     "remove_schedule": [hidden(f"select tasker.remove_schedule('nightly', {_BY}, p_namespace => 'rival')")],
     "backfill_schedule": [
-        hidden("select tasker.backfill_schedule('nightly', clock_timestamp() - interval '2 days', clock_timestamp(),"
-               f" {_BY}, p_namespace => 'rival')"),
+        hidden("select tasker.backfill_schedule('nightly', pg_catalog.clock_timestamp() - '2 days'::pg_catalog.interval,"
+               f" pg_catalog.clock_timestamp(), {_BY}, p_namespace => 'rival', p_dry_run => false)"),
     ],
     "configure_tool": [refused_to("select tasker.configure_tool('rival-tool', '1 second')")],
     "reset_breaker": [refused_to(f"select tasker.reset_breaker('open-tool', {_BY})")],

@@ -20,11 +20,15 @@ def migrate(
         str, Parameter(help="Revision of the tables to stop at; 'head' includes all functions and views.")
     ] = "head",
     sql: Annotated[
-        bool, Parameter(negative="", help="Only print the SQL script for an empty database, for psql.")
+        bool, Parameter(negative="", help="Only print the SQL script, for psql: for an empty database, or see --from.")
     ] = False,
     again: Annotated[
         bool, Parameter(negative="", help="Apply functions, views, triggers and grants even if they seem to be there.")
     ] = False,
+    since: Annotated[
+        str | None,
+        Parameter(name="--from", help="With --sql: the revision at which the database is (tasker.alembic_version)."),
+    ] = None,
 ) -> int:
     """Install or upgrade the schema in one transaction. A second run finds nothing to do.
 
@@ -37,8 +41,10 @@ def migrate(
     if sql:
         if to != "head" or again:
             raise usage_error("--sql prints the newest schema; it takes no --to and no --again")
-        sys.stdout.write(migrations.offline_sql())
+        sys.stdout.write(migrations.offline_sql(since))
         return OK
+    if since is not None:
+        raise usage_error("--from belongs to --sql; without it the database says itself where it is")
     done = migrations.upgrade(with_timeout(server_dsn(migrated=False)), to, again=again)
     if settings.json:
         output.emit_json(dataclasses.asdict(done))
