@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from pgtasker import migrate
+from tests.conftest import TestServer
 from tests.workflow.engine import Engine, Row, graph, step, wait_until
-from tests.workflow.fixtures import OpenEngine
+from tests.workflow.fixtures import OpenEngine, on_one_server
 
 NEVER = "100 years"
 LOG = "tasker.workflow_step_transitions"
@@ -312,6 +316,36 @@ def test_functions_of_pgmq_that_are_missing(engine: Engine) -> None:
     assert ("pgmq_without_a_function", "pgmq.send_batch") in {
         (row["finding"], row["subject"]) for row in diagnose(engine)
     }
+
+
+@on_one_server
+def test_an_extension_that_was_updated(bare_server: TestServer, empty_database: str, server_folder: Path) -> None:
+    """Where pgmq is an extension, its own update is told and taken note of."""
+    if bare_server.version < 18:
+        pytest.skip("extension_control_path, to show the server a stand-in extension, came with PostgreSQL 18")
+    extension = server_folder / "updated" / "extension"
+    extension.mkdir(parents=True)
+    (extension / "pgmq.control").write_text("default_version = '1.98.0'\nschema = pgmq\nrelocatable = false\n")
+    (extension / "pgmq--1.98.0.sql").write_text(migrate._bundled_pgmq()[0])
+    (extension / "pgmq--1.98.0--1.99.0.sql").write_text("select;\n")
+    for path in (extension.parent, extension, *extension.iterdir()):
+        path.chmod(0o755)
+    dbname = conninfo_to_dict(empty_database)["dbname"]
+    bare_server.admin.execute(
+        f"alter database \"{dbname}\" set extension_control_path = '{extension.parent}:$system'".encode()
+    )
+    try:
+        migrate.upgrade(empty_database)
+        with psycopg.connect(empty_database, autocommit=True) as conn:
+            engine = Engine(conn)
+            assert "pgmq_of_another_version" not in {row["finding"] for row in diagnose(engine)}
+            engine.rows("alter extension pgmq update to '1.99.0'")
+            (found,) = [row for row in diagnose(engine) if row["finding"] == "pgmq_of_another_version"]
+            assert (found["expected"], found["actual"]) == ("1.98.0", "1.99.0")
+            apply(engine, found["mend"])
+            assert "pgmq_of_another_version" not in {row["finding"] for row in diagnose(engine)}
+    finally:
+        shutil.rmtree(extension.parent)
 
 
 def test_an_operator_diagnoses_and_is_told_what_is_hidden(
