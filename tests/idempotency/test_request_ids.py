@@ -13,13 +13,14 @@ from tests.workflow.fixtures import OpenEngine, on_one_server
 
 # Functions that change something and take no request id, and why a caller may repeat them all the same.
 REPEATABLE = {
+    "backfill_schedule": "one time of a schedule has one task",
+    "command_all": "what it moved is not found the second time",
     "breaker_allows": "asks; a permit that is lost is given out again",
     "breaker_permit": "asks; a permit that is lost is given out again",
     "claim_steps": "what a lost answer handed out comes back with its lease",
     "complete_steps": "fenced by the claim: a repeated report is answered, not counted again",
     "create_tasks": "every request of the batch has an idempotency key of its own",
     "define_vocabulary": "says how it is to be",
-    "diagnose": "only looks",
     "diagnose_work": "only looks",
     "ensure_namespace": "says how it is to be",
     "extend_leases": "again is as good as once",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import random
 import time
 from collections import Counter
@@ -12,6 +13,7 @@ from typing import Any
 from uuid import UUID
 
 import psycopg
+from psycopg.types.json import Jsonb
 
 from tests.workflow.engine import BY, Engine, Row, graph, in_parallel, report_of, step, wait_until
 from tests.workflow.fixtures import OpenEngine, on_one_server
@@ -49,6 +51,8 @@ class Player:
             (2, self.transition_task),
             (2, self.transition_step),
             (2, self.look),
+            (1, self.hold_up),
+            (1, self.command_all),
         ]
 
     def play(self, until: float) -> None:
@@ -122,16 +126,38 @@ class Player:
                     f"s{n}",
                     *(f"s{p}" for p in range(n) if self.draw.random() < 0.3),
                     max_attempts=4,
+                    delay_seconds=self.draw.choice([None, None, None, 0.02]),
                     **(self.a_condition() if self.draw.random() < 0.3 else {}),
                 )
                 for n in range(size)
             )
         )
         key = f"key {self.draw.randint(1, 40)}" if self.draw.random() < 0.5 else None
-        start = self.draw.random() < 0.9
         self.tasks.append(
-            self.engine.create(flow, p_namespace=self.draw.choice(NAMESPACES), p_idempotency_key=key, p_start=start)
+            self.engine.create(
+                flow,
+                p_namespace=self.draw.choice(NAMESPACES),
+                p_idempotency_key=key,
+                p_priority=self.draw.choice([0, 0, 0, 3, -3]),
+                **self.a_start(),
+            )
         )
+
+    def a_start(self) -> Row:
+        soon = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=0.1)
+        return self.draw.choice([{}] * 8 + [{"p_start": False}, {"p_start_at": soon}])
+
+    def hold_up(self) -> None:
+        """Nothing of a namespace is handed out for a moment, in which the others go on."""
+        namespace = self.draw.choice(NAMESPACES)
+        self.engine.call("pause_namespace", p_namespace=namespace, **BY)
+        self.claim()
+        self.engine.call("resume_namespace", p_namespace=namespace, **BY)
+
+    def command_all(self) -> None:
+        command = self.draw.choice(["retry_step", "reset_task", "cancel_step", "give_up_task"])
+        found = {"name": "flow", "namespace": self.draw.choice(NAMESPACES)}
+        self.engine.table("command_all", p_command=command, p_filter=Jsonb(found), p_dry_run=False, p_limit=3, **BY)
 
     def a_condition(self) -> Row:
         return {
@@ -252,17 +278,24 @@ def test_the_mix_knows_every_public_function_that_changes_something(engine: Engi
         "transition_with_ownership",
         "worker_heartbeat",
         "breaker_allows",
-        # what is not work: metrics, lifecycles of other people's tables, who is bound to what, seals, retention
+        # what is not work: metrics, schedules, lifecycles of other people's tables, who is bound to what, seals, retention
         "bind_login",
         "record_refusal",
         "seal_audit",
         "set_retention_policy",
         "archive_tasks",
         "purge_archive",
+        "schedule_tasks",
+        "pause_schedule",
+        "resume_schedule",
+        "remove_schedule",
+        "backfill_schedule",
         "hold_task",
         "release_task",
         "unbind_login",
         "prometheus_metrics",
+        "diagnose_work",
+        "live_overview",
         "metrics_fold",
         "refuse_attached",
         "attach_lifecycle",
