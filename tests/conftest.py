@@ -1,8 +1,9 @@
 """Servers, databases and connections for every test.
 
 A test that uses `database` (or `conn`, `connect`, `as_role`, `login`) runs once on each server: `pg18` from the
-embedded wheel and `pg15` from Debian. `PGTASKER_TEST_SERVERS=pg18` (comma separated) chooses. Each test gets a database
-of its own, cloned from a template that was migrated once per server.
+embedded wheel, `pg15` from Debian, and `pg16` and `pg17` where Debian's are installed. `PGTASKER_TEST_SERVERS=pg18`
+(comma separated) chooses; `pg17=/folder/of/programs` names one that stands elsewhere. Each test gets a database of its
+own, cloned from a template that was migrated once per server.
 """
 
 from __future__ import annotations
@@ -24,9 +25,15 @@ from pgtasker.server import EmbeddedServer
 from pgtasker.testing import FAST, Databases, template_name, throwaway_folder
 
 ROOT = Path(__file__).resolve().parent.parent
-DEBIAN_15 = Path("/usr/lib/postgresql/15/bin")
+DEBIAN = {f"pg{major}": Path(f"/usr/lib/postgresql/{major}/bin") for major in (15, 16, 17)}
+CHOSEN = [name.strip() for name in os.environ.get("PGTASKER_TEST_SERVERS", "").split(",") if name.strip()]
 
-SERVERS: dict[str, Path | None] = {"pg18": None, "pg15": DEBIAN_15}
+SERVERS: dict[str, Path | None] = {
+    "pg18": None,
+    "pg15": DEBIAN["pg15"],
+    **{name: programs for name, programs in DEBIAN.items() if (programs / "initdb").exists()},
+    **{name: Path(programs) for name, _, programs in (given.partition("=") for given in CHOSEN) if programs},
+}
 """Test id of each server -> its programs; None for the embedded wheel."""
 
 # A test server may lose everything, and is silent; some tests prepare transactions.
@@ -41,7 +48,7 @@ TEMPLATE = template_name()
 
 
 def _server_parameters() -> list[Any]:
-    chosen = [name.strip() for name in os.environ.get("PGTASKER_TEST_SERVERS", ",".join(SERVERS)).split(",") if name]
+    chosen = [name.partition("=")[0] for name in CHOSEN] or list(SERVERS)
     unknown = set(chosen) - set(SERVERS)
     if unknown:
         raise pytest.UsageError(f"PGTASKER_TEST_SERVERS: unknown {sorted(unknown)}, there are {sorted(SERVERS)}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import functools
 import hashlib
 import os
 import shutil
@@ -24,6 +25,7 @@ import psycopg
 import pytest
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from pytest_postgresql.janitor import DatabaseJanitor
 
 from . import Client, PermanentError, RetryAfter, Worker, migrate
 from .server import EmbeddedServer
@@ -149,17 +151,28 @@ class Databases:
             template: what it is a copy of, ``template0`` for an empty one; None: the migrated template.
         """
         name = f"test_{uuid.uuid4().hex}"
-        source = sql.Identifier(self.template() if template is None else template)
-        with psycopg.connect(self.server, autocommit=True) as admin:
-            # Copies the files: a quarter of the time of the default, which logs every page.
-            admin.execute(
-                sql.SQL("create database {} template {} strategy file_copy").format(sql.Identifier(name), source)
-            )
-        try:
+        with _Janitor(dbname=name, template_dbname=self.template() if template is None else template, **self._place):
             yield _uri(self.server, name)
-        finally:
-            with psycopg.connect(self.server, autocommit=True) as admin:
-                admin.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))
+
+    @functools.cached_property
+    def _place(self) -> dict[str, Any]:
+        """Where the server is and who logs in, defaults of libpq included."""
+        with psycopg.connect(self.server) as admin:
+            at = admin.info
+            return {
+                "host": at.host,
+                "port": at.port,
+                "user": at.user,
+                "password": at.password or None,
+                "maintenance_dbname": at.dbname,
+            }
+
+
+class _Janitor(DatabaseJanitor):
+    """Copies the files of a template: a quarter of the time of the default, which logs every page."""
+
+    def _build_create_database_sql(self) -> sql.Composed:
+        return super()._build_create_database_sql() + sql.SQL(" STRATEGY file_copy")
 
 
 # -- what a test does --------------------------------------------------------------------------------------------------

@@ -14,7 +14,9 @@ from tests.workflow.engine import Engine
 OpenEngine = Callable[..., Engine]
 
 on_one_server = pytest.mark.parametrize(
-    "bare_server", [os.environ.get("PGTASKER_TEST_SERVERS", "pg18").split(",")[0].strip()], indirect=True
+    "bare_server",
+    [os.environ.get("PGTASKER_TEST_SERVERS", "pg18").split(",")[0].partition("=")[0].strip()],
+    indirect=True,
 )
 """For heavy tests whose promise does not hang on the version of the server."""
 
