@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from pgtasker import migrate
+from pgtasker import Client, SchemaMissing, Worker, migrate
 from tests.schema.test_migrations import difference, dump, psql
 from tests.workflow.engine import BY, Engine
 
@@ -133,3 +133,16 @@ def test_an_older_version_does_not_go_over_a_newer_one(database: str, newer: str
         connection.execute(newer.encode())
     with pytest.raises(migrate.MigrationError, match="newer than this one"):
         migrate.upgrade(database)
+
+
+@pytest.mark.parametrize("recorded", RECORDED, ids=lambda path: str(path.name.removesuffix(".sql.xz")))
+def test_a_newer_client_and_worker_say_what_an_older_schema_lacks(
+    server: Any, empty_database: str, recorded: Path
+) -> None:
+    restore(server, empty_database, lzma.decompress(recorded.read_bytes()))
+    with Client(empty_database) as client, pytest.raises(SchemaMissing, match="pgtasker migrate"):
+        client.create_task("kept", start_at=None)
+    worker = Worker(empty_database, name="new")
+    worker.step("a")(lambda ctx: None)
+    with pytest.raises(SchemaMissing, match="pgtasker migrate"):
+        worker.run()
