@@ -172,7 +172,7 @@ def test_the_export_reads_along_indexes(history: Engine) -> None:
             history.run(f"set local enable_{method} = off")
         plan = "\n".join(row[0] for row in history.conn.execute(f"explain {plain}".encode()).fetchall())
     # which of the two indexes that hold one row a task does not matter
-    assert re.search(r"task_transitions_(most_recent|state)_idx on task_transitions e", plan)
+    assert re.search(r"task_transitions_(most_recent|state)_idx", plan)
     assert "workflow_step_transitions_most_recent_idx" in plan
     assert "Hash" not in plan
 
