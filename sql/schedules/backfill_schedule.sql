@@ -25,7 +25,7 @@ begin
     perform tasker.raise_error('TK400', 'a schedule is backfilled from a time to a later one that has passed',
                                jsonb_build_object('since', p_since, 'until', p_until), 'What is to come, comes by itself.');
   end if;
-  v_times := array(select t from tasker.cron_times(v_schedule.cron, v_schedule.time_zone, p_since - interval '1 second', p_until, c_most + 1) t);
+  v_times := array(select t from tasker.walk_cron(v_schedule.cron, v_schedule.time_zone, p_since - interval '1 second', p_until, c_most + 1) t);
   if cardinality(v_times) > c_most then
     perform tasker.raise_error('TK400', format('more than %s times of schedule %s lie in that period', c_most, p_schedule),
                                jsonb_build_object('since', p_since, 'until', p_until, 'most', c_most, 'reached', v_times[c_most]),

@@ -21,7 +21,7 @@ begin
   update tasker.schedules s
      set paused_at = null,
          next_due_at = case when s.paused_at is null then s.next_due_at
-                            else (select t from tasker.cron_times(s.cron, s.time_zone, null, null, 1) t) end
+                            else (select t from tasker.walk_cron(s.cron, s.time_zone, tasker.clock(), null, 1) t) end
    where s.namespace = p_namespace and s.schedule = p_schedule
   returning s.next_due_at into v_next;
   insert into tasker.audit_events (event, subject, namespace, requested_by, reason)

@@ -22,7 +22,7 @@ begin
     if v_schedule.catch_up = 'none' then
       v_from := greatest(v_from, p_now - interval '1 minute');
     end if;
-    v_times := array(select t from tasker.cron_times(v_schedule.cron, v_schedule.time_zone, v_from, p_now,
+    v_times := array(select t from tasker.walk_cron(v_schedule.cron, v_schedule.time_zone, v_from, p_now,
                                                      case v_schedule.catch_up when 'all' then c_batch else 100000 end) t);
     v_schedule.last_due_at := coalesce(v_times[cardinality(v_times)], v_schedule.last_due_at);
     if v_schedule.catch_up = 'latest' then
@@ -49,7 +49,7 @@ begin
 
     update tasker.schedules s
        set last_due_at = v_schedule.last_due_at, last_task_uuid = v_schedule.last_task_uuid, last_refusal = v_schedule.last_refusal,
-           next_due_at = (select t from tasker.cron_times(
+           next_due_at = (select t from tasker.walk_cron(
                             v_schedule.cron, v_schedule.time_zone,
                             case v_schedule.catch_up when 'all' then coalesce(v_schedule.last_due_at, p_now) else p_now end, null, 1) t)
      where s.namespace = v_schedule.namespace and s.schedule = v_schedule.schedule;
