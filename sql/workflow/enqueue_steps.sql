@@ -4,45 +4,41 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_batch record;
+  v_told  text[] := array[]::text[];
 begin
   if coalesce(cardinality(p_step_uuids), 0) = 0 then
     return;
   end if;
-  if p_delayed and exists (select from tasker.workflow_steps s
-                            where s.workflow_step_uuid = any (p_step_uuids) and s.delay is not null and s.attempts = 0) then
-    -- these stand in no queue before their time: a timer puts them there
-    with delayed as (
-      insert into tasker.timers (due_at, kind, task_uuid, namespace, workflow_step_uuid, sort_key)
-      select tasker.clock() + s.delay, 'requeue', s.task_uuid, s.namespace, s.workflow_step_uuid, c.sort_key
-        from unnest(p_step_uuids) as asked(step_uuid)
-       cross join lateral (select * from tasker.workflow_steps s where s.workflow_step_uuid = asked.step_uuid limit 1) s
-       cross join lateral (select c.sort_key from tasker.workflow_step_transitions c
-                            where c.workflow_step_uuid = asked.step_uuid and c.most_recent limit 1) c
-       where s.delay is not null and s.attempts = 0
-      returning workflow_step_uuid
-    )
-    select array_agg(q.step_uuid order by q.position), array_agg(q.task_uuid order by q.position), array_agg(q.namespace order by q.position)
-      into p_step_uuids, p_task_uuids, p_namespaces
-      from unnest(p_step_uuids, p_task_uuids, p_namespaces) with ordinality as q(step_uuid, task_uuid, namespace, position)
-     where q.step_uuid not in (select d.workflow_step_uuid from delayed d);
-    if p_step_uuids is null then
-      return;
-    end if;
-  end if;
   for v_batch in
     select coalesce(c.queue_name, n.queue_name) as queue_name,
-           array_agg(jsonb_build_object('step_uuid', q.step_uuid, 'task_uuid', q.task_uuid) order by q.position) as messages
+           array_agg(jsonb_build_object('step_uuid', q.step_uuid, 'task_uuid', q.task_uuid) order by q.position) filter (where not s.waits) as messages,
+           array_agg(distinct q.namespace) filter (where not s.waits) as namespaces,
+           array_agg(q.step_uuid) filter (where s.waits) as waiting
       from unnest(p_step_uuids, p_task_uuids, p_namespaces) with ordinality as q(step_uuid, task_uuid, namespace, position)
       join tasker.task_namespaces n on n.namespace = q.namespace
-     cross join lateral (select s.requires from tasker.workflow_steps s where s.workflow_step_uuid = q.step_uuid limit 1) s
+     cross join lateral (select s.requires, p_delayed and s.delay is not null and s.attempts = 0 as waits
+                           from tasker.workflow_steps s where s.workflow_step_uuid = q.step_uuid limit 1) s
      cross join lateral (select tasker.queue_priority(t.priority) as priority from tasker.tasks t where t.task_uuid = q.task_uuid limit 1) t
       left join tasker.work_queues c on c.namespace = q.namespace and c.requires = s.requires and c.priority = t.priority
                                     and (s.requires <> '{}' or t.priority <> 0)
      group by 1
   loop
-    perform pgmq.send_batch(v_batch.queue_name, v_batch.messages);
+    if v_batch.messages is not null then
+      perform pgmq.send_batch(v_batch.queue_name, v_batch.messages);
+      v_told := v_told || v_batch.namespaces;
+    end if;
+    if v_batch.waiting is not null then  -- in no queue before their time: a timer puts them there
+      insert into tasker.timers (due_at, kind, task_uuid, namespace, workflow_step_uuid, sort_key)
+      select tasker.clock() + s.delay, 'requeue', s.task_uuid, s.namespace, s.workflow_step_uuid, c.sort_key
+        from unnest(v_batch.waiting) as asked(step_uuid)
+       cross join lateral (select * from tasker.workflow_steps s where s.workflow_step_uuid = asked.step_uuid limit 1) s
+       cross join lateral (select c.sort_key from tasker.workflow_step_transitions c
+                            where c.workflow_step_uuid = asked.step_uuid and c.most_recent limit 1) c;
+    end if;
   end loop;
-  perform tasker.signal_work(array(select distinct n from unnest(p_namespaces) n));
+  if cardinality(v_told) > 0 then
+    perform tasker.signal_work(array(select distinct n from unnest(v_told) n));
+  end if;
 end
 $$;
 comment on function tasker.enqueue_steps(uuid[], uuid[], text[], boolean) is
