@@ -283,14 +283,7 @@ class Client:
         conn: CallersConnection | None = None,
     ) -> None:
         """Hand no step of a namespace to any worker; what is running goes on, and tasks are still created."""
-        if conn is None:
-            self.attempt_command("pause_namespace", namespace, reason, requested_by, request_id=request_id)
-            return
-        self._one(
-            sql.PAUSE_NAMESPACE,
-            {"namespace": namespace, "reason": reason, "requested_by": requested_by, "request_id": request_id},
-            conn,
-        )
+        self._by_hand(sql.PAUSE_NAMESPACE, namespace, reason, requested_by, request_id, conn)
 
     def resume_namespace(
         self,
@@ -302,14 +295,7 @@ class Client:
         conn: CallersConnection | None = None,
     ) -> None:
         """Hand out the steps of a paused namespace again."""
-        if conn is None:
-            self.attempt_command("resume_namespace", namespace, reason, requested_by, request_id=request_id)
-            return
-        self._one(
-            sql.RESUME_NAMESPACE,
-            {"namespace": namespace, "reason": reason, "requested_by": requested_by, "request_id": request_id},
-            conn,
-        )
+        self._by_hand(sql.RESUME_NAMESPACE, namespace, reason, requested_by, request_id, conn)
 
     def schema_version(self, *, conn: CallersConnection | None = None) -> str:
         """Return the version of the installed schema."""
@@ -530,7 +516,10 @@ class Client:
                 "reason": reason,
                 "requested_by": requested_by,
                 "request_id": request_id,
-                **{name: dumps(given[name], name) if name in given else None for name in arguments or {}},
+                **{
+                    name: dumps(value, name) if value is not None and name in command.documents else value
+                    for name, value in (arguments or {}).items()
+                },
             },
             conn,
         )
@@ -1191,22 +1180,7 @@ class Client:
         conn: CallersConnection | None = None,
     ) -> None:
         """Let the times of a schedule pass until it is resumed; tasks that were created go on."""
-        if conn is None:
-            self.attempt_command(
-                "pause_schedule", schedule, reason, requested_by, {"namespace": namespace}, request_id=request_id
-            )
-            return
-        self._one(
-            sql.PAUSE_SCHEDULE,
-            {
-                "schedule": schedule,
-                "reason": reason,
-                "requested_by": requested_by,
-                "namespace": namespace,
-                "request_id": request_id,
-            },
-            conn,
-        )
+        self._by_hand(sql.PAUSE_SCHEDULE, schedule, reason, requested_by, request_id, conn, {"namespace": namespace})
 
     def resume_schedule(
         self,
@@ -1219,22 +1193,10 @@ class Client:
         conn: CallersConnection | None = None,
     ) -> dt.datetime:
         """Let a paused schedule go on; returns its next time. What passed meanwhile: ``backfill_schedule``."""
-        if conn is None:
-            next_due_at = self.attempt_command(
-                "resume_schedule", schedule, reason, requested_by, {"namespace": namespace}, request_id=request_id
-            )
-            return dt.datetime.fromisoformat(next_due_at)
-        return self._one(
-            sql.RESUME_SCHEDULE,
-            {
-                "schedule": schedule,
-                "reason": reason,
-                "requested_by": requested_by,
-                "namespace": namespace,
-                "request_id": request_id,
-            },
-            conn,
+        next_due_at = self._by_hand(
+            sql.RESUME_SCHEDULE, schedule, reason, requested_by, request_id, conn, {"namespace": namespace}
         )
+        return dt.datetime.fromisoformat(next_due_at)
 
     def remove_schedule(
         self,
@@ -1247,22 +1209,7 @@ class Client:
         conn: CallersConnection | None = None,
     ) -> None:
         """Remove a schedule; tasks that were created go on."""
-        if conn is None:
-            self.attempt_command(
-                "remove_schedule", schedule, reason, requested_by, {"namespace": namespace}, request_id=request_id
-            )
-            return
-        self._one(
-            sql.REMOVE_SCHEDULE,
-            {
-                "schedule": schedule,
-                "reason": reason,
-                "requested_by": requested_by,
-                "namespace": namespace,
-                "request_id": request_id,
-            },
-            conn,
-        )
+        self._by_hand(sql.REMOVE_SCHEDULE, schedule, reason, requested_by, request_id, conn, {"namespace": namespace})
 
     def backfill_schedule(
         self,

@@ -285,14 +285,7 @@ class AsyncClient:
         conn: AsyncCallersConnection | None = None,
     ) -> None:
         """Hand no step of a namespace to any worker; what is running goes on, and tasks are still created."""
-        if conn is None:
-            await self.attempt_command("pause_namespace", namespace, reason, requested_by, request_id=request_id)
-            return
-        await self._one(
-            sql.PAUSE_NAMESPACE,
-            {"namespace": namespace, "reason": reason, "requested_by": requested_by, "request_id": request_id},
-            conn,
-        )
+        await self._by_hand(sql.PAUSE_NAMESPACE, namespace, reason, requested_by, request_id, conn)
 
     async def resume_namespace(
         self,
@@ -304,14 +297,7 @@ class AsyncClient:
         conn: AsyncCallersConnection | None = None,
     ) -> None:
         """Hand out the steps of a paused namespace again."""
-        if conn is None:
-            await self.attempt_command("resume_namespace", namespace, reason, requested_by, request_id=request_id)
-            return
-        await self._one(
-            sql.RESUME_NAMESPACE,
-            {"namespace": namespace, "reason": reason, "requested_by": requested_by, "request_id": request_id},
-            conn,
-        )
+        await self._by_hand(sql.RESUME_NAMESPACE, namespace, reason, requested_by, request_id, conn)
 
     async def schema_version(self, *, conn: AsyncCallersConnection | None = None) -> str:
         """Return the version of the installed schema."""
@@ -534,7 +520,10 @@ class AsyncClient:
                 "reason": reason,
                 "requested_by": requested_by,
                 "request_id": request_id,
-                **{name: dumps(given[name], name) if name in given else None for name in arguments or {}},
+                **{
+                    name: dumps(value, name) if value is not None and name in command.documents else value
+                    for name, value in (arguments or {}).items()
+                },
             },
             conn,
         )
@@ -1211,21 +1200,8 @@ class AsyncClient:
         conn: AsyncCallersConnection | None = None,
     ) -> None:
         """Let the times of a schedule pass until it is resumed; tasks that were created go on."""
-        if conn is None:
-            await self.attempt_command(
-                "pause_schedule", schedule, reason, requested_by, {"namespace": namespace}, request_id=request_id
-            )
-            return
-        await self._one(
-            sql.PAUSE_SCHEDULE,
-            {
-                "schedule": schedule,
-                "reason": reason,
-                "requested_by": requested_by,
-                "namespace": namespace,
-                "request_id": request_id,
-            },
-            conn,
+        await self._by_hand(
+            sql.PAUSE_SCHEDULE, schedule, reason, requested_by, request_id, conn, {"namespace": namespace}
         )
 
     async def resume_schedule(
@@ -1239,22 +1215,10 @@ class AsyncClient:
         conn: AsyncCallersConnection | None = None,
     ) -> dt.datetime:
         """Let a paused schedule go on; returns its next time. What passed meanwhile: ``backfill_schedule``."""
-        if conn is None:
-            next_due_at = await self.attempt_command(
-                "resume_schedule", schedule, reason, requested_by, {"namespace": namespace}, request_id=request_id
-            )
-            return dt.datetime.fromisoformat(next_due_at)
-        return await self._one(
-            sql.RESUME_SCHEDULE,
-            {
-                "schedule": schedule,
-                "reason": reason,
-                "requested_by": requested_by,
-                "namespace": namespace,
-                "request_id": request_id,
-            },
-            conn,
+        next_due_at = await self._by_hand(
+            sql.RESUME_SCHEDULE, schedule, reason, requested_by, request_id, conn, {"namespace": namespace}
         )
+        return dt.datetime.fromisoformat(next_due_at)
 
     async def remove_schedule(
         self,
@@ -1267,21 +1231,8 @@ class AsyncClient:
         conn: AsyncCallersConnection | None = None,
     ) -> None:
         """Remove a schedule; tasks that were created go on."""
-        if conn is None:
-            await self.attempt_command(
-                "remove_schedule", schedule, reason, requested_by, {"namespace": namespace}, request_id=request_id
-            )
-            return
-        await self._one(
-            sql.REMOVE_SCHEDULE,
-            {
-                "schedule": schedule,
-                "reason": reason,
-                "requested_by": requested_by,
-                "namespace": namespace,
-                "request_id": request_id,
-            },
-            conn,
+        await self._by_hand(
+            sql.REMOVE_SCHEDULE, schedule, reason, requested_by, request_id, conn, {"namespace": namespace}
         )
 
     async def backfill_schedule(

@@ -85,17 +85,22 @@ def _records(function: str, parameters: dict[str, str]) -> Statement[dict[str, A
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command of a person: its name, the parameter that names its target, and the statement that gives it."""
+    """A command of a person: its name, the parameter that names its target, and the statement that gives it.
+
+    ``documents``: those of its further parameters that are JSON.
+    """
 
     name: str
     target: str
     statement: Statement[str]
+    documents: frozenset[str]
 
 
 def _command(function: str, target: str, target_type: str = "uuid", **more: str) -> Command:
     """A command by hand; what it returns is read as text."""
     parameters = {target: target_type, **_BY_HAND, **more}
-    return Command(function, target, Statement(f"SELECT {_call(function, parameters)}::text".encode(), scalar_row))
+    statement: Statement[str] = Statement(f"SELECT {_call(function, parameters)}::text".encode(), scalar_row)
+    return Command(function, target, statement, frozenset(name for name, kind in more.items() if kind == "jsonb"))
 
 
 # ----------------------------------------------------------------------------------------------------- definitions
@@ -109,9 +114,8 @@ ENSURE_NAMESPACE = _scalar("ensure_namespace", str, {"namespace": "text", "descr
 SET_NAMESPACE_NOTIFICATIONS: Statement[str] = _scalar(
     "set_namespace_notifications", str, {"namespace": "text", "mode": "text"}, repeatable=True
 )
-_NAMESPACE_BY_HAND = {"namespace": "text", "reason": "text", "requested_by": "text", **_REQUEST}
-PAUSE_NAMESPACE: Statement[str] = _scalar("pause_namespace", str, _NAMESPACE_BY_HAND)
-RESUME_NAMESPACE: Statement[str] = _scalar("resume_namespace", str, _NAMESPACE_BY_HAND)
+PAUSE_NAMESPACE = _command("pause_namespace", "namespace", "text")
+RESUME_NAMESPACE = _command("resume_namespace", "namespace", "text")
 SCHEMA_VERSION = _scalar("schema_version", str, repeatable=True)
 LIFECYCLE_DIAGRAM = _scalar("lifecycle_diagram", str, {"lifecycle": "text", "format": "text"}, repeatable=True)
 
@@ -419,10 +423,9 @@ SCHEDULE_TASKS: Statement[dt.datetime | None] = _scalar(
     },
     repeatable=True,
 )
-_SCHEDULE_BY_HAND = {"schedule": "text", "reason": "text", "requested_by": "text", "namespace": "text", **_REQUEST}
-PAUSE_SCHEDULE: Statement[str] = _scalar("pause_schedule", str, _SCHEDULE_BY_HAND)
-RESUME_SCHEDULE = _scalar("resume_schedule", dt.datetime, _SCHEDULE_BY_HAND)
-REMOVE_SCHEDULE: Statement[str] = _scalar("remove_schedule", str, _SCHEDULE_BY_HAND)
+PAUSE_SCHEDULE = _command("pause_schedule", "schedule", "text", namespace="text")
+RESUME_SCHEDULE = _command("resume_schedule", "schedule", "text", namespace="text")
+REMOVE_SCHEDULE = _command("remove_schedule", "schedule", "text", namespace="text")
 BACKFILL_SCHEDULE = _set(
     "backfill_schedule",
     rows.ScheduledTask,

@@ -14,15 +14,7 @@ begin
   if v_answer is not null then
     return;
   end if;
-  perform tasker.refuse_without_reason(p_reason, p_requested_by);
-  update tasker.task_namespaces n set paused_at = null
-   where n.namespace = p_namespace and tasker.may_see(n.namespace);
-  if not found then
-    perform tasker.raise_error('TK404', format('there is no namespace %s', coalesce(p_namespace, 'null')), jsonb_build_object('namespace', p_namespace),
-                               'See them in tasker.task_namespaces; ensure_namespace makes one.');
-  end if;
-  insert into tasker.audit_events (event, subject, namespace, requested_by, reason)
-  values ('namespace_resumed', p_namespace, p_namespace, p_requested_by, p_reason);
+  perform tasker.set_namespace_pause(p_namespace, false, p_reason, p_requested_by);
   perform tasker.signal_work(array[p_namespace]);
   perform tasker.end_request(p_request_id, '');
 end

@@ -74,6 +74,14 @@ def emit_json(value: Any) -> None:
     sys.stdout.write("\n")
 
 
+def answer(record: Row, text: str) -> None:
+    """Print what a command did: the record as JSON where that is asked for, else the words."""
+    if settings.json:
+        emit_json(record)
+    else:
+        line(text)
+
+
 def emit_json_line(value: Any) -> None:
     """One JSON object on one line of stdout, flushed: a reader downstream sees it at once."""
     sys.stdout.write(json.dumps(value, default=json_default, ensure_ascii=False) + "\n")

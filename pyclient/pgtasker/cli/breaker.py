@@ -90,7 +90,4 @@ def reset(tool: Tool, /, *, reason: Reason, by: RequestedBy = None, request_id: 
 
 
 def _say(tool: str, state: str) -> None:
-    if settings.json:
-        output.emit_json({"tool": tool, "state": state})
-    else:
-        output.line(state)
+    output.answer({"tool": tool, "state": state}, state)

@@ -9,7 +9,6 @@ from cyclopts import App, Parameter
 from pgtasker.cli import _output as output
 from pgtasker.cli._database import database
 from pgtasker.cli._errors import OK
-from pgtasker.cli._settings import settings
 
 app = App(name="idempotency", help="Stored answers to request ids.", result_action="return_value")
 
@@ -42,8 +41,5 @@ def purge(*, limit: Annotated[int, Parameter(help="Most to remove.")] = 10000) -
     """Remove answers that are older than their time to live, and say how many. ``tick`` does it too."""
     with database() as db:
         purged = db.client.purge_expired(limit)
-    if settings.json:
-        output.emit_json({"purged": purged})
-    else:
-        output.line(str(purged))
+    output.answer({"purged": purged}, str(purged))
     return OK

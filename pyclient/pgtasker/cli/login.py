@@ -10,7 +10,6 @@ from pgtasker.cli import _output as output
 from pgtasker.cli._arguments import Flag, Reason, RequestedBy, requested_by
 from pgtasker.cli._database import database
 from pgtasker.cli._errors import OK, usage_error
-from pgtasker.cli._settings import settings
 
 app = App(name="login", help="Bind logins to namespaces.", result_action="return_value")
 
@@ -73,7 +72,4 @@ def unbind(login: Login, /, *, reason: Reason, by: RequestedBy = None) -> int:
 
 
 def _say(login: str, state: str) -> None:
-    if settings.json:
-        output.emit_json({"login": login, "state": state})
-    else:
-        output.line(state)
+    output.answer({"login": login, "state": state}, state)

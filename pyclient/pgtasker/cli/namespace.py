@@ -10,7 +10,6 @@ from pgtasker.cli import _output as output
 from pgtasker.cli._arguments import Reason, RequestedBy, RequestId, requested_by
 from pgtasker.cli._database import database
 from pgtasker.cli._errors import OK
-from pgtasker.cli._settings import settings
 
 app = App(
     name="namespace",
@@ -92,7 +91,4 @@ def resume(
 
 
 def _say(namespace: str, name: str, value: str) -> None:
-    if settings.json:
-        output.emit_json({"namespace": namespace, name: value})
-    else:
-        output.line(value)
+    output.answer({"namespace": namespace, name: value}, value)

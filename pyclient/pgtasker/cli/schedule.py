@@ -11,7 +11,6 @@ from pgtasker.cli import _output as output
 from pgtasker.cli._arguments import Reason, RequestedBy, RequestId, json_object, moment, requested_by, tags_argument
 from pgtasker.cli._database import database
 from pgtasker.cli._errors import OK
-from pgtasker.cli._settings import settings
 
 app = App(name="schedule", help="Create tasks by the clock.", result_action="return_value")
 
@@ -109,8 +108,7 @@ def pause(
     request_id: RequestId = None,
 ) -> int:
     """Let the times of a schedule pass; tasks that were created go on."""
-    with database() as db:
-        db.client.pause_schedule(schedule, reason, requested_by(by), namespace=namespace, request_id=request_id)
+    _manual("pause_schedule", schedule, reason, namespace, by, request_id)
     _say(schedule, namespace, "state", "paused")
     return OK
 
@@ -126,8 +124,7 @@ def resume(
     request_id: RequestId = None,
 ) -> int:
     """Let a paused schedule go on with its next time."""
-    with database() as db:
-        due = db.client.resume_schedule(schedule, reason, requested_by(by), namespace=namespace, request_id=request_id)
+    due = _manual("resume_schedule", schedule, reason, namespace, by, request_id)
     _say(schedule, namespace, "next_due_at", due)
     return OK
 
@@ -143,8 +140,7 @@ def remove(
     request_id: RequestId = None,
 ) -> int:
     """Remove a schedule; tasks that were created go on."""
-    with database() as db:
-        db.client.remove_schedule(schedule, reason, requested_by(by), namespace=namespace, request_id=request_id)
+    _manual("remove_schedule", schedule, reason, namespace, by, request_id)
     _say(schedule, namespace, "state", "removed")
     return OK
 
@@ -177,8 +173,15 @@ def backfill(
     return OK
 
 
+def _manual(action: str, schedule: str, reason: str, namespace: str, by: str | None, request_id: str | None) -> Any:
+    with database() as db:
+        return getattr(db.client, action)(
+            schedule, reason, requested_by(by), namespace=namespace, request_id=request_id
+        )
+
+
 def _say(schedule: str, namespace: str, name: str, value: Any) -> None:
-    if settings.json:
-        output.emit_json({"namespace": namespace, "schedule": schedule, name: value})
-    else:
-        output.line(f"{schedule}: {'paused' if value is None else value}")
+    output.answer(
+        {"namespace": namespace, "schedule": schedule, name: value},
+        f"{schedule}: {'paused' if value is None else value}",
+    )

@@ -65,10 +65,7 @@ def _manual(action: str, step: str, reason: str, by: str | None, request_id: str
     with database() as db:
         step_uuid = db.step_uuid(step)
         state = getattr(db.client, action)(step_uuid, reason, requested_by(by), request_id=request_id, **more)
-    if settings.json:
-        output.emit_json({"step_uuid": step_uuid, "state": state})
-    else:
-        output.line(state)
+    output.answer({"step_uuid": step_uuid, "state": state}, state)
     return OK
 
 

@@ -366,10 +366,7 @@ def _manual(action: str, task: str, reason: str, by: str | None, request_id: str
     task_uuid = parse_uuid(task, "list tasks: pgtasker task list")
     with database() as db:
         state = getattr(db.client, action)(task_uuid, reason, requested_by(by), request_id=request_id)
-    if settings.json:
-        output.emit_json({"task_uuid": task_uuid, "state": state})
-    else:
-        output.line(state)
+    output.answer({"task_uuid": task_uuid, "state": state}, state)
     return OK
 
 

@@ -10,7 +10,6 @@ from pgtasker.cli import _output as output
 from pgtasker.cli._arguments import RequestId
 from pgtasker.cli._database import database
 from pgtasker.cli._errors import OK
-from pgtasker.cli._settings import settings
 
 app = App(name="tool", help="Look at tools and set how long their steps may take.", result_action="return_value")
 
@@ -39,8 +38,7 @@ def configure(
     """Set how long one attempt may take for steps that do not say it themselves, in tasks created from now on."""
     with database() as db:
         db.client.configure_tool(tool, timeout, request_id=request_id)
-    if settings.json:
-        output.emit_json({"tool": tool, "timeout": timeout})
-    else:
-        output.line(f"{tool}: {'300 s, the default' if timeout is None else f'{timeout:g} s'}")
+    output.answer(
+        {"tool": tool, "timeout": timeout}, f"{tool}: {'300 s, the default' if timeout is None else f'{timeout:g} s'}"
+    )
     return OK

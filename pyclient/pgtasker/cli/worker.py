@@ -165,10 +165,7 @@ def _manual(action: str, worker: str, reason: str, by: str | None, request_id: s
     worker_uuid = _uuid(worker)
     with database() as db:
         state = getattr(db.client, action)(worker_uuid, reason, requested_by(by), request_id=request_id)
-    if settings.json:
-        output.emit_json({"worker_uuid": worker_uuid, "state": state})
-    else:
-        output.line(state)
+    output.answer({"worker_uuid": worker_uuid, "state": state}, state)
     return OK
 
 
