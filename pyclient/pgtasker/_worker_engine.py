@@ -660,6 +660,9 @@ class Engine:
                     self._keeper.call(beat=True)
                 # Its own comings and goings are told here too; while it is awake anyway they are no news.
                 concerned = concerned or time.monotonic() >= self._hot_until
+            elif event.get("kind") == "engine" and (wanted is None or event.get("namespace") in wanted):
+                self._drive_at = time.monotonic()  # no worker is asked for: orchestrate runs it
+                concerned = True
         return concerned
 
     async def _listening_works(self, listener: AsyncListener) -> bool:

@@ -19,8 +19,8 @@ begin
     return query
     select 'orchestration_step_results', u.step_uuid::uuid
       from pgmq.q_orchestration_step_results m
-     cross join lateral jsonb_array_elements_text(
-        case when jsonb_typeof(m.message -> 'step_uuids') = 'array' then m.message -> 'step_uuids' else '[]' end) as u(step_uuid)
+     cross join lateral (select coalesce(m.message -> 'step_uuids', m.message -> 'engine_steps') as list) s
+     cross join lateral jsonb_array_elements_text(case when jsonb_typeof(s.list) = 'array' then s.list else '[]' end) as u(step_uuid)
      where tasker.is_uuid(u.step_uuid);
   end if;
 end

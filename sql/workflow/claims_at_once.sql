@@ -20,7 +20,7 @@ begin
                from unnest(p_moves) m
               cross join lateral (select from tasker.workflow_steps s
                                    where s.workflow_step_uuid = m.workflow_step_uuid and s.requires <@ (p_claimant).capabilities
-                                     and s.delay is null limit 1) fits
+                                     and s.delay is null and (s.options is null or not tasker.runs_in_engine(s.options)) limit 1) fits
               -- what is more urgent may wait in a queue of its own
               cross join lateral (select from tasker.tasks t
                                    where t.task_uuid = m.task_uuid and tasker.queue_priority(t.priority) >= v_priority limit 1) first

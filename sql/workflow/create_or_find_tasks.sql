@@ -12,8 +12,9 @@ declare
   v_answer  uuid[];
   v_other   record;
   v_parent  uuid;
-  -- a first step with a condition is judged once its task stands
-  v_judged  uuid[] := array(select distinct s.named_task_uuid from unnest(p_steps) s where s.condition is not null and s.depends_on = '{}');
+  -- first steps that are more than a call of their handler are looked at once their task stands
+  v_judged  uuid[] := array(select distinct s.named_task_uuid from unnest(p_steps) s 
+                             where (s.condition is not null or s.options is not null) and s.depends_on = '{}');
 begin
   select t.parent_task_uuid into v_parent
     from unnest(p_tasks) t

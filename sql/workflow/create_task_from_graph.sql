@@ -68,7 +68,7 @@ begin
     array[v_task], array[v_plan],
     array(select (null, s.named_task_uuid, s.name, s.handler, s.ordinal, s.depends_on, s.arguments, s.retryable, s.max_attempts,
                   s.base_delay, s.max_delay, s.jitter, s.timeout, s.tool, s.requires, s.acceptance, s.on_failure,
-                  s.condition, s.skips_dependents, s.sensitive, s.sensitive_result, s.delay)::tasker.named_steps
+                  s.condition, s.skips_dependents, s.sensitive, s.sensitive_result, s.delay, s.options)::tasker.named_steps
             from tasker.template_steps(tasker.redact_template(p_graph), v_plan) s),
     array[coalesce(p_start, true) and coalesce(p_start_at <= tasker.clock(), true)]))[1];
   if v_task_uuid = v_task.task_uuid then

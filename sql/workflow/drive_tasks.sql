@@ -32,12 +32,12 @@ begin
   if v_ready is null then
     v_ready := tasker.ready_steps_of(p_task_uuids);
   end if;
-  v_ready := tasker.leave_out_steps(v_ready);
+  v_ready := tasker.prepare_steps(v_ready);
   v_enqueue := array(select m from tasker.hand_outs(v_ready) m);
   if p_ready_steps is not null then
     -- A task that would come to rest with nothing under way is looked at whole: after a move by hand steps may be ready of which
     -- the caller knows nothing.
-    v_ready := tasker.leave_out_steps(tasker.ready_steps_of(array(
+    v_ready := tasker.prepare_steps(tasker.ready_steps_of(array(
       select asked.task_uuid
         from unnest(p_task_uuids) as asked(task_uuid)
         left join tasker.progress_of(v_uncounted) p on p.task_uuid = asked.task_uuid

@@ -11,12 +11,14 @@ begin
   end if;
   for v_batch in
     select coalesce(c.queue_name, n.queue_name) as queue_name,
-           array_agg(jsonb_build_object('step_uuid', q.step_uuid, 'task_uuid', q.task_uuid) order by q.position) filter (where not s.waits) as messages,
-           array_agg(distinct q.namespace) filter (where not s.waits) as namespaces,
+           array_agg(jsonb_build_object('step_uuid', q.step_uuid, 'task_uuid', q.task_uuid) order by q.position) filter (where not s.waits and not s.own) as messages,
+           array_agg(distinct q.namespace) filter (where not s.waits and not s.own) as namespaces,
+           array_agg(q.step_uuid order by q.position) filter (where not s.waits and s.own) as own,
            array_agg(q.step_uuid) filter (where s.waits) as waiting
       from unnest(p_step_uuids, p_task_uuids, p_namespaces) with ordinality as q(step_uuid, task_uuid, namespace, position)
       join tasker.task_namespaces n on n.namespace = q.namespace
-     cross join lateral (select s.requires, p_delayed and s.delay is not null and s.attempts = 0 as waits
+     cross join lateral (select s.requires, p_delayed and s.delay is not null and s.attempts = 0 as waits,
+                                  s.options is not null and tasker.runs_in_engine(s.options) as own
                            from tasker.workflow_steps s where s.workflow_step_uuid = q.step_uuid limit 1) s
      cross join lateral (select tasker.queue_priority(t.priority) as priority from tasker.tasks t where t.task_uuid = q.task_uuid limit 1) t
       left join tasker.work_queues c on c.namespace = q.namespace and c.requires = s.requires and c.priority = t.priority
@@ -26,6 +28,9 @@ begin
     if v_batch.messages is not null then
       perform pgmq.send_batch(v_batch.queue_name, v_batch.messages);
       v_told := v_told || v_batch.namespaces;
+    end if;
+    if v_batch.own is not null then
+      perform tasker.wake_engine(v_batch.own);
     end if;
     if v_batch.waiting is not null then  -- in no queue before their time: a timer puts them there
       insert into tasker.timers (due_at, kind, task_uuid, namespace, workflow_step_uuid, sort_key)
@@ -42,4 +47,4 @@ begin
 end
 $$;
 comment on function tasker.enqueue_steps(uuid[], uuid[], text[], boolean) is
-  'Sends steps to the queues of their namespaces, one pgmq call a queue, and signals their workers. The three arrays run in parallel. p_delayed: those with a delay before their first attempt are sent when it is over.';
+  'Sends steps to the queues of their namespaces, one pgmq call a queue, and signals their workers; those that the engine runs go to the engine. The three arrays run in parallel. p_delayed: those with a delay before their first attempt are sent when it is over.';

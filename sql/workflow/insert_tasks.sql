@@ -80,8 +80,8 @@ begin
   ), steps_to_be as materialized (
     select tasker.uuid_generate_v7() as step_uuid, n.task_uuid, n.namespace, o.step_lifecycle, o.step_initial, o.enqueues, o.queues_by_state,
            s.named_step_uuid, s.name, s.handler, s.ordinal, s.depends_on, s.arguments, s.retryable, s.max_attempts,
-           s.base_delay, s.max_delay, s.jitter, coalesce(s.timeout, tool.timeout, interval '300 seconds') as timeout, s.tool, s.requires,
-           s.acceptance, s.on_failure, s.condition, s.skips_dependents, s.sensitive, s.sensitive_result, s.delay
+           s.base_delay, s.max_delay, s.jitter, coalesce(s.timeout, case when tasker.runs_in_engine(s.options) then interval '1000 years' end, tool.timeout, interval '300 seconds') as timeout, s.tool, s.requires,
+           s.acceptance, s.on_failure, s.condition, s.skips_dependents, s.sensitive, s.sensitive_result, s.delay, s.options
       from planned n
       join outlooks o using (plan_uuid, vocabulary, start)
       join unnest(p_steps) s on s.named_task_uuid = n.plan_uuid
@@ -91,10 +91,10 @@ begin
     insert into tasker.workflow_steps
       (workflow_step_uuid, task_uuid, namespace, named_step_uuid, name, handler, lifecycle, ordinal, unmet_dependencies,
        max_attempts, retryable, base_delay, max_delay, jitter, timeout, arguments, tool, requires, acceptance, on_failure,
-       condition, skips_dependents, sensitive, sensitive_result, delay, handed_out_at)
+       condition, skips_dependents, sensitive, sensitive_result, delay, options, handed_out_at)
     select s.step_uuid, s.task_uuid, s.namespace, s.named_step_uuid, s.name, s.handler, s.step_lifecycle, s.ordinal,
            cardinality(s.depends_on), s.max_attempts, s.retryable, s.base_delay, s.max_delay, s.jitter, s.timeout, s.arguments,
-           s.tool, s.requires, s.acceptance, s.on_failure, s.condition, s.skips_dependents, s.sensitive, s.sensitive_result, s.delay,
+           s.tool, s.requires, s.acceptance, s.on_failure, s.condition, s.skips_dependents, s.sensitive, s.sensitive_result, s.delay, s.options,
            case when s.enqueues and not s.queues_by_state and s.depends_on = '{}' then tasker.clock() end
       from steps_to_be s
   ), dependencies as materialized (  -- first, or every step of a task would be joined with every other one

@@ -5,7 +5,7 @@ as $$
 declare
   c_reason   constant jsonb := jsonb_build_object('left_out', true, 'reason', 'its condition does not hold, or that of a step it depends on');
   v_ready    uuid[] := p_ready_steps;
-  v_unmet    uuid[] := tasker.unmet_conditions(p_ready_steps);
+  v_unmet    uuid[] := tasker.fail_unmet(tasker.unmet_conditions(p_ready_steps));
   v_moves    tasker.step_move[];
   v_released uuid[];
 begin
@@ -30,7 +30,7 @@ begin
     perform tasker.append_step_transitions(v_moves);
     v_released := tasker.release_dependents(array(select m.workflow_step_uuid from unnest(v_moves) m));
     v_ready := array(select r from unnest(v_ready || v_released) r where r <> all (v_unmet));
-    v_unmet := tasker.unmet_conditions(v_released);
+    v_unmet := tasker.fail_unmet(tasker.unmet_conditions(v_released));
   end loop;
   return v_ready;
 end

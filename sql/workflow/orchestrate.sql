@@ -10,6 +10,7 @@ as $$
 declare
   v_messages jsonb[];
   v_steps    uuid[];
+  v_engine   uuid[];  -- steps for the engine itself
   v_counts   tasker.drive_counts := (0, 0, 0, 0, 0);
 begin
   if p_limit is null or p_limit not between 1 and 10000 then
@@ -22,16 +23,26 @@ begin
     return v_counts;
   end if;
 
-  select array_agg(distinct u.step_uuid::uuid)
-    into v_steps
+  select array_agg(distinct u.step_uuid::uuid) filter (where u.field = 'step_uuids'),
+         array_agg(distinct u.step_uuid::uuid) filter (where u.field = 'engine_steps')
+    into v_steps, v_engine
     from unnest(v_messages) m
-   cross join lateral jsonb_array_elements_text(
-      case when jsonb_typeof(m -> 'step_uuids') = 'array' then m -> 'step_uuids' else '[]' end) as u(step_uuid)
+   cross join lateral (select f.field, e.step_uuid
+                         from unnest(array['step_uuids', 'engine_steps']) as f(field)
+                        cross join lateral jsonb_array_elements_text(
+                           case when jsonb_typeof(m -> f.field) = 'array' then m -> f.field else '[]' end) as e(step_uuid)) u
    where tasker.is_uuid(u.step_uuid);
   perform tasker.reject_transition('message', null, 'TK400', 'the orchestration queue held a message without steps',
                                    jsonb_build_object('message', m))
      from unnest(v_messages) m
-    where coalesce(jsonb_typeof(m -> 'step_uuids'), '') <> 'array';
+    where coalesce(jsonb_typeof(coalesce(m -> 'step_uuids', m -> 'engine_steps')), '') <> 'array';
+  if v_engine is not null then
+    -- the locks of both, in one order
+    perform tasker.lock_tasks(array(select distinct s.task_uuid from tasker.workflow_steps s
+                                     where s.workflow_step_uuid = any (v_engine || v_steps)));
+    perform tasker.lock_steps(v_engine || v_steps);
+    perform tasker.run_engine_steps(v_engine);
+  end if;
   if v_steps is not null then
     v_counts := tasker.settle_steps(v_steps, p_processor_uuid);
   end if;
@@ -40,4 +51,4 @@ begin
 end
 $$;
 comment on function tasker.orchestrate(uuid, int) is
-  'Drains reported results in bulk. Anybody may call it at any time: workers do after every report, and a crash leaves its messages to the next caller. A bound login drains those of its namespaces.';
+  'Drains reported results in bulk, and runs the steps that need no worker. Anybody may call it at any time: workers do after every report, and a crash leaves its messages to the next caller. A bound login drains those of its namespaces.';

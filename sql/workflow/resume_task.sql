@@ -61,7 +61,7 @@ begin
                           join tasker.workflow_steps p on p.workflow_step_uuid = e.from_step_uuid
                          where e.to_step_uuid = s.workflow_step_uuid and p.workflow_step_uuid = any (v_open) order by p.ordinal),
                   s.arguments, s.retryable, s.max_attempts, s.base_delay, s.max_delay, s.jitter, s.timeout, s.tool, s.requires,
-                  s.acceptance, s.on_failure, s.condition, s.skips_dependents, s.sensitive, s.sensitive_result, s.delay)::tasker.named_steps
+                  s.acceptance, s.on_failure, s.condition, s.skips_dependents, s.sensitive, s.sensitive_result, s.delay, s.options)::tasker.named_steps
             from tasker.workflow_steps s where s.workflow_step_uuid = any (v_open) order by s.ordinal),
     array[false]);
   -- what is done stays where it was done, and goes on to be what others depend on

@@ -6,6 +6,11 @@ set enable_nestloop = off  -- the planner can't know how long a JSON array is
 set jit = off
 as $$
 declare
+  c_fields      constant text[] := array['name', 'namespace', 'version', 'description', 'vocabulary', 'timeout_seconds', 'max_retries', 'worker_count',
+                                         'final_validation', 'sensitive', 'steps'];
+  c_step_fields constant text[] := array['name', 'handler', 'depends_on', 'arguments', 'retryable', 'max_attempts', 'retry', 'timeout_seconds', 'tool',
+                                         'requires', 'acceptance', 'on_failure', 'condition', 'when_unmet', 'delay_seconds', 'sensitive',
+                                         'sensitive_result'];
   v_problems jsonb;
   v_cycle    text[];
 begin
@@ -50,9 +55,8 @@ begin
      union all
     select 'steps', 'steps must be an array' where coalesce(jsonb_typeof(p_template -> 'steps'), '') <> 'array'
      union all
-    select k.key, format('unknown field; known are %s', 'name, namespace, version, description, vocabulary, timeout_seconds, max_retries, worker_count, final_validation, sensitive, steps')
-      from jsonb_object_keys(p_template) as k(key)
-     where k.key not in ('name', 'namespace', 'version', 'description', 'vocabulary', 'steps', 'timeout_seconds', 'max_retries', 'worker_count', 'final_validation', 'sensitive')
+    select k.key, 'unknown field; known are ' || array_to_string(c_fields, ', ')
+      from jsonb_object_keys(p_template) as k(key) where k.key <> all (c_fields)
      union all
     select s.path, 'a step must be a JSON object' from steps s where jsonb_typeof(s.step) <> 'object'
      union all
@@ -62,10 +66,9 @@ begin
     select min(s.path) || '.name', format('%s steps are called %L', count(*), s.name) from steps s
      where s.name is not null group by s.name having count(*) > 1
      union all
-    select s.path || '.' || k.key, 'unknown field; known are name, handler, depends_on, arguments, retryable, max_attempts, retry, timeout_seconds, tool, requires, acceptance, on_failure, condition, when_unmet, delay_seconds, sensitive, sensitive_result'
+    select s.path || '.' || k.key, 'unknown field; known are ' || array_to_string(c_step_fields, ', ')
       from steps s cross join lateral jsonb_object_keys(case when jsonb_typeof(s.step) = 'object' then s.step else '{}' end) as k(key)
-     where k.key not in ('name', 'handler', 'depends_on', 'arguments', 'retryable', 'max_attempts', 'retry', 'timeout_seconds',
-                         'tool', 'requires', 'acceptance', 'on_failure', 'condition', 'when_unmet', 'delay_seconds', 'sensitive', 'sensitive_result')
+     where k.key <> all (c_step_fields)
      union all
     select s.path || '.retry.' || k.key, 'unknown field; known are base_delay, max_delay, jitter'
       from steps s cross join lateral jsonb_object_keys(case when jsonb_typeof(s.step -> 'retry') = 'object' then s.step -> 'retry' else '{}' end) as k(key)
@@ -102,9 +105,9 @@ begin
      where jsonb_typeof(s.step) = 'object' and s.step ->> 'condition' is not null
        and not tasker.can_leave_out(coalesce(p_template ->> 'vocabulary', 'tasker'))
      union all
-    select s.path || '.when_unmet', 'when_unmet must be skip or skip_dependents, and belongs to a condition' from steps s
+    select s.path || '.when_unmet', 'when_unmet must be skip, skip_dependents or fail, and belongs to a condition' from steps s
      where jsonb_typeof(s.step) = 'object' and s.step ->> 'when_unmet' is not null
-       and (s.step ->> 'when_unmet' not in ('skip', 'skip_dependents') or s.step ->> 'condition' is null)
+       and (s.step ->> 'when_unmet' not in ('skip', 'skip_dependents', 'fail') or s.step ->> 'condition' is null)
      union all
     select 'worker_count', 'must be a whole number from 1 to 10'
      where coalesce(jsonb_typeof(p_template -> 'worker_count'), 'null') <> 'null'

@@ -31,7 +31,8 @@ as $$
          tasker.condition_path(s.step ->> 'condition'),
          coalesce(s.step ->> 'when_unmet', 'skip') = 'skip_dependents',
          tasker.text_array(s.step -> 'sensitive'), coalesce((s.step ->> 'sensitive_result')::boolean, false),
-         (s.step ->> 'delay_seconds')::double precision * interval '1 second'
+         (s.step ->> 'delay_seconds')::double precision * interval '1 second',
+         nullif(jsonb_strip_nulls(jsonb_build_object('when_unmet', case when s.step ->> 'when_unmet' = 'fail' then 'fail' end)), '{}')
     from steps s
     left join dependencies d on d.ordinal = s.ordinal
 $$;

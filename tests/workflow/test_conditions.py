@@ -151,6 +151,36 @@ def test_an_optional_failure_and_a_condition(engine: Engine) -> None:
     engine.check()
 
 
+@pytest.mark.parametrize("vocabulary", CAN_LEAVE_OUT)
+def test_a_step_whose_condition_must_hold_fails_by_it_without_a_worker(engine: Engine, vocabulary: str) -> None:
+    def handler(claimed: dict[str, Any]) -> dict[str, Any]:
+        ran.append(claimed["name"])
+        if claimed["name"] == "gate":
+            return {"success": False, "category": "permanent", "error": {"message": "no"}}
+        return {"result": {"score": 0.3}}
+
+    ran: list[str] = []
+    states = []
+    for condition in ({}, {"condition": "$.inputs.check.score > 0.8", "when_unmet": "fail"}):
+        task = create(engine, vocabulary, step("check"), step("gate", "check", **condition), step("tell", "gate"))
+        engine.drain(handler)
+        states.append((engine.states(task), engine.call("task_state", p_task_uuid=task)))
+    assert ran == ["check", "gate", "check"]
+    assert states[0] == states[1], "as when a worker reports that it failed for good"
+    [report] = engine.rows(
+        "select t.metadata from tasker.workflow_step_transitions t join tasker.workflow_steps s"
+        " on s.result_transition_uuid = t.workflow_step_transition_uuid where s.task_uuid = %s and s.name = 'gate'",
+        task,
+    )
+    assert report["metadata"]["error"] == {
+        "type": "condition_not_met", "message": 'its condition does not hold: strict ($."inputs"."check"."score" > 0.8)',
+    }  # fmt: skip
+    audited = engine.rows("select a.success, a.worker_uuid from tasker.workflow_step_result_audit a join tasker.workflow_steps s"
+                          " using (workflow_step_uuid) where a.task_uuid = %s and s.name = 'gate'", task)  # fmt: skip
+    assert audited == [{"success": False, "worker_uuid": None}], "the engine has no worker's key"
+    assert engine.rows("select * from tasker.check_consistency()") == []
+
+
 def test_a_long_chain_of_steps_left_out_is_one_call(engine: Engine) -> None:
     """Each makes the next one ready, which is judged in turn."""
     names = [f"s{n}" for n in range(60)]
@@ -184,8 +214,8 @@ def test_two_reports_at_once_judge_a_condition_once(engine: Engine, open_engine:
     [
         ({"condition": "$.a >"}, None, "a condition is an SQL/JSON path that goes through one list at most, for example $.inputs.check.score > 0.8"),
         ({"condition": 5}, None, "a condition is an SQL/JSON path that goes through one list at most, for example $.inputs.check.score > 0.8"),
-        ({"condition": "$.a", "when_unmet": "fail"}, None, "when_unmet must be skip or skip_dependents, and belongs to a condition"),
-        ({"when_unmet": "skip"}, None, "when_unmet must be skip or skip_dependents, and belongs to a condition"),
+        ({"condition": "$.a", "when_unmet": "stop"}, None, "when_unmet must be skip, skip_dependents or fail, and belongs to a condition"),
+        ({"when_unmet": "skip"}, None, "when_unmet must be skip, skip_dependents or fail, and belongs to a condition"),
         ({"condition": "$.a"}, "pipeline", "vocabulary pipeline has no state for a step that is left out"),
     ],
 )  # fmt: skip

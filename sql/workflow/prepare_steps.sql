@@ -1,0 +1,21 @@
+create or replace function tasker.prepare_steps(p_ready_steps uuid[]) returns uuid[]
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+begin
+  -- plain steps, and most are, cost this look at them
+  if not exists (select from unnest(p_ready_steps) as asked(workflow_step_uuid)
+                  cross join lateral (select from tasker.workflow_steps s
+                                       where s.workflow_step_uuid = asked.workflow_step_uuid
+                                         and (s.condition is not null or s.options is not null) limit 1) s) then
+    return coalesce(p_ready_steps, '{}');
+  end if;
+  return tasker.leave_out_steps(p_ready_steps);
+end
+$$;
+comment on function tasker.prepare_steps(uuid[]) is
+  'Looks at steps that became ready before they are handed out: their conditions. Answers those that are to be handed out, with those that became ready by it. The caller holds the locks of the tasks.';
