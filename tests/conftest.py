@@ -36,6 +36,9 @@ SERVERS: dict[str, Path | None] = {
 }
 """Test id of each server -> its programs; None for the embedded wheel."""
 
+THROUGH_CLIENTS = {"cli", "docs", "examples", "pyclient", "server", "testing", "web"}
+"""Topics that stand above SQL: most of their tests run on one server only."""
+
 # A test server may lose everything, and is silent; some tests prepare transactions.
 SETTINGS: dict[str, str] = {
     **FAST,
@@ -62,11 +65,16 @@ def _server_parameters() -> list[Any]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give each server a test process of its own (pytest-xdist, `--dist loadgroup`): no server is started twice."""
+    """Share the tests out to processes (pytest-xdist, `--dist loadgroup`): by server, and what goes through a client apart.
+
+    So no server is started more than twice, and no process ends long before the others.
+    """
     for item in items:
         chosen = getattr(item, "callspec", None)
         if chosen is not None and "bare_server" in chosen.params:
-            item.add_marker(pytest.mark.xdist_group(chosen.params["bare_server"]))
+            topic = item.path.relative_to(ROOT / "tests").parts[0]
+            through = " clients" if topic in THROUGH_CLIENTS else ""
+            item.add_marker(pytest.mark.xdist_group(chosen.params["bare_server"] + through))
 
 
 def leave_out_repetitions(

@@ -131,6 +131,10 @@ class Databases:
 
     def template(self) -> str:
         """Return the name of the migrated template; it is made when it is missing, by one of several callers."""
+        return self._template
+
+    @functools.cached_property
+    def _template(self) -> str:
         name = template_name()
         with psycopg.connect(self.server, autocommit=True) as admin:
             admin.execute("select pg_advisory_lock(%s)", (_MAKING,))
