@@ -1,7 +1,7 @@
 -- The guard catalogue. Each guard is the function tasker.guard_<name>; guard_holds dispatches to it.
 insert into tasker.guards (guard, applies_to, description) values
   ('always',                 'any',  'No condition.'),
-  ('dependencies_satisfied', 'step', 'Every step it depends on is satisfied.'),
+  ('dependencies_satisfied', 'step', 'Every step it depends on is satisfied, or what its run_when asks for.'),
   ('not_in_progress',        'step', 'No worker holds it.'),
   ('startable',              'step', 'Every dependency is satisfied and no worker holds it.'),
   ('work_succeeded',         'step', 'The reported work succeeded.'),
@@ -24,7 +24,7 @@ insert into tasker.guards (guard, applies_to, description) values
   ('not_blocked',            'task', 'Something can move again.'),
   ('retries_exhausted', 'step', 'The failure is permanent, the step is not retryable, or no attempts are left.'),
   ('critical_step_failed', 'task', 'A critical step failed (seed 000).'),
-  ('any_step_failed', 'task', 'A step failed for good (seed 001).'),
+  ('any_step_failed', 'task', 'A step failed for good (seed 001), and no step is left that runs however the others end.'),
   ('task_retries_left', 'task', 'The task itself may be retried (seed 001: retry_count < max_retries).'),
   ('task_retries_exhausted', 'task', 'The task may not be retried again (seed 001: retry_count >= max_retries).'),
   ('workers_allocated', 'task', 'The job was given the workers it asked for (seed 003: resources available).'),

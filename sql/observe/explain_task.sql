@@ -28,7 +28,7 @@ begin
                       when o.phase = 'cancelled' then 'was cancelled, so what depends on it can''t start'
                       when o.phase = 'waiting_retry' then format('failed at attempt %s of %s and is tried again at %s', o.attempts, o.max_attempts, o.next_retry_at)
                       when o.phase = 'running' then format('is held by worker %s until %s', o.worker_uuid, o.lease_expires_at)
-                      when o.phase in ('queued', 'pending') and o.unmet_dependencies = 0 and requeued.due_at is not null
+                      when o.phase in ('queued', 'pending') and o.unmet_dependencies <= 0 and requeued.due_at is not null
                         then format('waits until %s to stand in its queue', requeued.due_at)
                       when o.phase = 'queued' and (select n.paused_at is not null from tasker.task_namespaces n where n.namespace = o.namespace)
                         then format('stands in the queue of namespace %s, which is paused', o.namespace)
@@ -40,15 +40,7 @@ begin
                                                  and (w.namespaces is null or o.namespace = any (w.namespaces)))
                                   then 'a worker should take it soon' else 'no worker for it is registered and alive' end)
                       when o.phase in ('reported_success', 'reported_failure') then 'has reported and waits for orchestration'
-                      when o.phase = 'pending' and o.unmet_dependencies > 0 then
-                        format('waits for %s of its dependencies: %s', o.unmet_dependencies,
-                               (select string_agg(d.name || ' (' || d.state || ')', ', ')
-                                  from (select d.name, d.state from tasker.workflow_step_edges e
-                                          join tasker.step_overview d on d.workflow_step_uuid = e.from_step_uuid
-                                          join tasker.workflow_step_transitions c on c.workflow_step_uuid = d.workflow_step_uuid and c.most_recent
-                                          join tasker.lifecycle_states s on s.lifecycle = c.lifecycle and s.state = c.to_state
-                                         where e.to_step_uuid = o.workflow_step_uuid and not s.satisfies_dependencies
-                                         order by d.ordinal limit 5) d))
+                      when o.phase = 'pending' and o.unmet_dependencies > 0 then tasker.explain_dependencies(o.workflow_step_uuid)
                       when o.phase = 'pending' then 'is ready and will be queued when its task moves' end as why,
                  case when o.phase = 'failed' then format('select tasker.retry_step(%L, p_reason => ''...'', p_requested_by => ''...'')', o.workflow_step_uuid)
                       when o.phase = 'cancelled' then format('select tasker.give_up_task(%L, p_reason => ''...'', p_requested_by => ''...'')', o.task_uuid)
@@ -56,7 +48,7 @@ begin
                         then format('select tasker.retry_step(%L, p_reason => ''...'', p_requested_by => ''...'')', o.workflow_step_uuid)
                       when o.phase = 'waiting_retry' then 'select tasker.tick()'
                       when o.phase = 'running' and o.lease_expires_at <= tasker.clock() then 'select tasker.tick()'
-                      when o.phase in ('queued', 'pending') and o.unmet_dependencies = 0 and requeued.due_at is not null then null
+                      when o.phase in ('queued', 'pending') and o.unmet_dependencies <= 0 and requeued.due_at is not null then null
                       when o.phase = 'queued' and (select n.paused_at is not null from tasker.task_namespaces n where n.namespace = o.namespace)
                         then format('select tasker.resume_namespace(%L, p_reason => ''...'', p_requested_by => ''...'')', o.namespace)
                       when o.phase = 'queued' then format('pgtasker worker run your_module:worker --namespace %s', o.namespace)

@@ -45,12 +45,11 @@ as $$
            (count(*) filter (where s.counts_as = 'satisfied'))::int as satisfied_steps,
            (count(*) filter (where s.counts_as = 'failed'))::int as failed_steps
       from steps s group by s.task_uuid
-  ), unmet as (
-    select e.to_step_uuid, (count(*) filter (where p.counts_as is distinct from 'satisfied'))::int as unmet,
-           -- an optional step may be sent back to work after its dependents went on without it
-           (count(*) filter (where p.counts_as is distinct from 'satisfied' and p.on_failure <> 'continue'))::int as missed
+  ), missed as (  -- an optional step may be sent back to work after its dependents went on without it
+    select e.to_step_uuid, count(*)::int as missed
       from steps p
-     cross join lateral (select e.to_step_uuid from tasker.workflow_step_edges e where e.from_step_uuid = p.workflow_step_uuid offset 0) e
+     cross join lateral (select e.to_step_uuid from tasker.workflow_step_edges e where e.from_step_uuid = p.workflow_step_uuid and e.waived is null offset 0) e
+     where p.counts_as is distinct from 'satisfied' and p.on_failure <> 'continue'
      group by e.to_step_uuid
   ), queued as materialized (
     select distinct m.queue_name, m.step_uuid as workflow_step_uuid from tasker.queued_messages() m
@@ -72,14 +71,14 @@ as $$
                            coalesce(c.satisfied_steps, 0), coalesce(c.failed_steps, 0), coalesce(c.total_steps, 0))
   union all
   select 'unmet_dependencies_differ', 'step', s.workflow_step_uuid,
-         jsonb_build_object('stored', s.unmet_dependencies, 'counted', coalesce(u.unmet, 0)),
-         format('update tasker.workflow_steps set unmet_dependencies = %s where workflow_step_uuid = %L', coalesce(u.unmet, 0), s.workflow_step_uuid)
-    from steps s left join unmet u on u.to_step_uuid = s.workflow_step_uuid
-   where s.unmet_dependencies <> coalesce(u.unmet, 0)
+         jsonb_build_object('stored', s.unmet_dependencies, 'counted', u.unmet),
+         format('update tasker.workflow_steps set unmet_dependencies = %s where workflow_step_uuid = %L', u.unmet, s.workflow_step_uuid)
+    from steps s cross join lateral (select tasker.unmet_dependencies_of(s.workflow_step_uuid) as unmet) u
+   where s.unmet_dependencies <> u.unmet
   union all
-  select 'handed_out_before_dependencies', 'step', s.workflow_step_uuid, jsonb_build_object('state', s.to_state, 'unmet', u.unmet), null
-    from steps s join unmet u on u.to_step_uuid = s.workflow_step_uuid
-   where u.missed > 0 and s.counts_as in ('in_flight', 'waiting_retry')
+  select 'handed_out_before_dependencies', 'step', s.workflow_step_uuid, jsonb_build_object('state', s.to_state, 'unmet', u.missed), null
+    from steps s join missed u on u.to_step_uuid = s.workflow_step_uuid
+   where s.options ->> 'run_when' is null and s.counts_as in ('in_flight', 'waiting_retry')
   union all
   select 'task_ended_well_with_unsatisfied_steps', 'task', t.task_uuid, jsonb_build_object('state', t.to_state), null
     from tasks t join counted c on c.task_uuid = t.task_uuid
@@ -116,7 +115,8 @@ as $$
          format('select tasker.enqueue_steps(array[%L::uuid], array[%L::uuid], array[%L])', s.workflow_step_uuid, s.task_uuid, s.namespace)
     from steps s join tasker.task_namespaces n on n.namespace = s.namespace
    where s.is_queued and not s.task_ended
-     and not exists (select from queued q where q.queue_name <> 'orchestration_step_results' and q.workflow_step_uuid = s.workflow_step_uuid)
+     and not exists (select from queued q where (q.queue_name = 'orchestration_step_results') = tasker.runs_in_engine(s.options)
+                        and q.workflow_step_uuid = s.workflow_step_uuid)
      and not exists (select from tasker.timers m where m.workflow_step_uuid = s.workflow_step_uuid and m.sort_key = s.sort_key)
   union all
   select 'reported_without_message', 'step', s.workflow_step_uuid, jsonb_build_object('state', s.to_state),

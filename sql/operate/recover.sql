@@ -77,7 +77,7 @@ begin
                      select row((f.facts).total_steps, (f.facts).pending_steps, (f.facts).ready_steps, (f.facts).in_flight_steps,
                                 (f.facts).waiting_retry_steps, (f.facts).satisfied_steps, (f.facts).failed_steps, 0,
                                 (f.facts).enqueue_failed, (f.facts).failed_critical_steps,
-                                (f.facts).retries_left, (f.facts).workers_allocated, (f.facts).awaits_validation)::tasker.task_facts
+                                (f.facts).retries_left, (f.facts).workers_allocated, (f.facts).awaits_validation, (f.facts).cleans_up)::tasker.task_facts
                        from (select tasker.task_facts_of(t.task_uuid) as facts) f)))
   )
   select jsonb_agg(to_jsonb(f)) into v_problems from found f;

@@ -30,7 +30,8 @@ begin
       select m from tasker.step_moves(array(select s from unnest(v_steps) s where s not in (select m.workflow_step_uuid from unnest(v_moves) m)),
                                       'retry_step', '{"reason": "the whole task is retried"}') m);
     perform tasker.append_step_transitions(v_moves);
-    perform tasker.withhold_dependents(tasker.satisfied_by(v_moves, false));
+    perform tasker.release_dependents(v_moves);
+    perform tasker.wait_again(v_moves);
     perform tasker.resend_steps(v_steps);
     perform tasker.drive_tasks(array[v_task.task_uuid]);
   end loop;

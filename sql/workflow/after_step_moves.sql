@@ -3,18 +3,19 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_satisfied uuid[] := tasker.satisfied_by(p_moves);
+  v_moves tasker.step_move[];
 begin
   perform tasker.tell_taken_away(array(select m.workflow_step_uuid from unnest(p_moves) m));
   perform tasker.release_claims(array(select m.workflow_step_uuid from unnest(p_moves) m));
-  perform tasker.withhold_dependents(tasker.satisfied_by(p_moves, false));
-  v_satisfied := v_satisfied || tasker.satisfied_by(tasker.skip_dependents(p_moves));
-  perform tasker.release_dependents(v_satisfied);
+  v_moves := p_moves || tasker.skip_dependents(p_moves);
+  perform tasker.release_dependents(v_moves);
+  perform tasker.wait_again(v_moves);
   -- a task that nobody started yet is not started by what happens to its steps
   if exists (select from tasker.task_transitions c
                join tasker.lifecycle_states s on s.lifecycle = c.lifecycle and s.state = c.to_state
               where c.task_uuid = p_task_uuid and c.most_recent and s.phase <> 'pending') then
-    perform tasker.drive_tasks(array[p_task_uuid], null, case when cardinality(v_satisfied) > 0 then array[p_task_uuid] else '{}' end);
+    perform tasker.drive_tasks(array[p_task_uuid], null, case when exists (select from tasker.settlements(v_moves) x where x.done + x.excused = 1)
+                                                                 then array[p_task_uuid] else '{}' end);
   end if;
 end
 $$;

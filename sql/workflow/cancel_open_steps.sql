@@ -20,7 +20,7 @@ begin
                           where k.task_uuid = p_task_uuid and r.operation = 'reset_task'));
   v_moves := array(select m from tasker.step_moves(v_steps, 'cancel_step', p_metadata) m);
   perform tasker.append_step_transitions(v_moves);
-  perform tasker.release_dependents(tasker.satisfied_by(v_moves));  -- optional ones hold nobody up
+  perform tasker.release_dependents(v_moves);  -- optional ones hold nobody up
   perform tasker.tell_taken_away(v_steps);
   -- where a lifecycle has no cancelled state (seed 001) they stay as they are, but nobody holds them any more
   perform tasker.release_claims(v_steps);

@@ -115,7 +115,7 @@ begin
   select jsonb_build_object('vocabulary', t.vocabulary, 'step', s.name)
     into v_problems
     from unnest(v_tasks) t
-    join unnest(v_steps) s on s.named_task_uuid = t.named_task_uuid and s.condition is not null
+    join unnest(v_steps) s on s.named_task_uuid = t.named_task_uuid and s.condition is not null and s.options ->> 'when_unmet' is distinct from 'fail'
    where not tasker.can_leave_out(t.vocabulary)
    limit 1;
   if found then

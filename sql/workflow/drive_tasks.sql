@@ -18,6 +18,8 @@ declare
   v_enqueue      tasker.step_move[];
   v_moves        tasker.task_move[];
   v_enqueuing    uuid[];
+  v_idle         uuid[];
+  v_failing      uuid[];
   v_failed       uuid[];
 begin
   if coalesce(cardinality(p_task_uuids), 0) = 0 then
@@ -34,22 +36,28 @@ begin
   end if;
   v_ready := tasker.prepare_steps(v_ready);
   v_enqueue := array(select m from tasker.hand_outs(v_ready) m);
-  if p_ready_steps is not null then
+  select array_agg(asked.task_uuid) filter (where idle.waiting_retry = 0), array_agg(asked.task_uuid) filter (where idle.failed > 0)
+    into v_idle, v_failing
+    from unnest(p_task_uuids) as asked(task_uuid)
+    left join tasker.progress_of(v_uncounted) p on p.task_uuid = asked.task_uuid
+   cross join lateral (select t.waiting_retry_steps + coalesce(p.waiting_retry, 0) as waiting_retry, t.failed_steps + coalesce(p.failed, 0) as failed
+                         from tasker.tasks t
+                        where t.task_uuid = asked.task_uuid and t.pending_steps + coalesce(p.pending, 0) > 0
+                          and t.in_flight_steps + coalesce(p.in_flight, 0) = 0 limit 1) idle
+   where asked.task_uuid not in (select m.task_uuid from unnest(v_enqueue) m);
+  if p_ready_steps is not null and v_idle is not null then
     -- A task that would come to rest with nothing under way is looked at whole: after a move by hand steps may be ready of which
     -- the caller knows nothing.
-    v_ready := tasker.prepare_steps(tasker.ready_steps_of(array(
-      select asked.task_uuid
-        from unnest(p_task_uuids) as asked(task_uuid)
-        left join tasker.progress_of(v_uncounted) p on p.task_uuid = asked.task_uuid
-       cross join lateral (select from tasker.tasks t
-                            where t.task_uuid = asked.task_uuid and t.pending_steps + coalesce(p.pending, 0) > 0
-                              and t.in_flight_steps + coalesce(p.in_flight, 0) = 0
-                              and t.waiting_retry_steps + coalesce(p.waiting_retry, 0) = 0 limit 1) idle
-       where asked.task_uuid not in (select m.task_uuid from unnest(v_enqueue) m))));
+    v_ready := tasker.prepare_steps(tasker.ready_steps_of(v_idle));
     if cardinality(v_ready) > 0 then
       v_enqueue := v_enqueue || array(select m from tasker.hand_outs(v_ready) m);
     end if;
   end if;
+  while v_failing is not null loop  -- nothing is left that moves: now those that run however the others end
+    v_ready := tasker.waive_dependencies(array(select f from unnest(v_failing) f except select m.task_uuid from unnest(v_enqueue) m), p_ready_steps is null);
+    exit when cardinality(v_ready) = 0;
+    v_enqueue := v_enqueue || array(select m from tasker.hand_outs(tasker.prepare_steps(v_ready)) m);
+  end loop;
 
   with facts as materialized (
     select t.task_uuid, t.namespace, t.lifecycle, c.to_state as state, c.sort_key,
@@ -59,7 +67,8 @@ begin
                coalesce(ready.steps, 0) > 0 and to_regclass('pgmq.' || quote_ident('q_' || n.queue_name)) is null,
                t.failed_critical_steps + coalesce(p.failed_critical, 0), t.max_retries - t.retry_count,
                t.worker_count is null or exists (select from tasker.job_workers w where w.task_uuid = t.task_uuid),
-               t.final_validation)::tasker.task_facts as facts,
+               t.final_validation,
+               t.failed_steps > 0 and t.failed_critical_steps = 0 and tasker.cleans_up(t.task_uuid))::tasker.task_facts as facts,
            -- what the engine does by itself for an owned task it does in the name of the owner, who keeps it
            coalesce(p_processor_uuid, (select p.processor_uuid from tasker.processors p
                                         where p.processor_uuid = c.processor_uuid and p.lease_expires_at > tasker.clock())) as processor_uuid

@@ -7,7 +7,7 @@ declare
 begin
   v_moves := array(select m from tasker.hand_outs(
     array(select s.workflow_step_uuid from tasker.workflow_steps s
-           where s.task_uuid = p_task_uuid and s.unmet_dependencies = 0 order by s.ordinal)) m);
+           where s.task_uuid = p_task_uuid and s.unmet_dependencies <= 0 order by s.ordinal)) m);
   perform tasker.hand_out_steps(v_moves);
   return cardinality(v_moves);
 end

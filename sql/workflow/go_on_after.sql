@@ -13,7 +13,7 @@ declare
   v_counts tasker.drive_counts;
 begin
   v_counts := tasker.drive_tasks(
-    p_tasks, tasker.release_dependents(tasker.satisfied_by(p_done)),
+    p_tasks, tasker.release_dependents(p_done),
     array(select distinct m.task_uuid from unnest(p_done) m
             join tasker.lifecycle_states s on s.lifecycle = m.lifecycle and s.state = m.to_state and s.counts_as in ('satisfied', 'failed')),
     p_processor_uuid, null, p_uncounted, p_claimant);

@@ -17,7 +17,7 @@ begin
    cross join lateral (select t.to_state, t.sort_key from tasker.workflow_step_transitions t
                         where t.workflow_step_uuid = s.workflow_step_uuid and t.most_recent limit 1) c
     join tasker.lifecycle_states x on x.lifecycle = s.lifecycle and x.state = c.to_state and x.phase = 'pending'
-   where s.unmet_dependencies = 0 and s.handed_out_at is null;
+   where s.unmet_dependencies <= 0 and s.handed_out_at is null;
 end
 $$;
 comment on function tasker.hand_outs(uuid[]) is

@@ -36,7 +36,7 @@ begin
      cross join lateral tasker.task_path(
         p.task_lifecycle, p.task_initial,
         row(p.total, p.total, p.roots, 0, 0, 0, 0, 0, p.queue_missing and p.roots > 0, 0, 0,
-            not p.needs_workers, p.final_validation)::tasker.task_facts) h
+            not p.needs_workers, p.final_validation, false)::tasker.task_facts) h
      where p.start
   ), outlooks as materialized (
     select p.plan_uuid, p.vocabulary, p.start, p.total, p.roots, p.task_lifecycle, p.step_lifecycle, p.task_initial, p.step_initial,

@@ -14,9 +14,11 @@ begin
       with recursive after_them as (
         select e.to_step_uuid from tasker.workflow_step_edges e
           join tasker.workflow_steps s on s.workflow_step_uuid = e.from_step_uuid and s.skips_dependents
+          join tasker.workflow_steps d on d.workflow_step_uuid = e.to_step_uuid and (d.options ->> 'run_when') is null
          where e.from_step_uuid = any (v_unmet)
          union
-        select e.to_step_uuid from after_them a join tasker.workflow_step_edges e on e.from_step_uuid = a.to_step_uuid)
+        select e.to_step_uuid from after_them a join tasker.workflow_step_edges e on e.from_step_uuid = a.to_step_uuid
+          join tasker.workflow_steps d on d.workflow_step_uuid = e.to_step_uuid and (d.options ->> 'run_when') is null)
       select a.to_step_uuid from after_them a);
     perform tasker.lock_steps(v_unmet);
     -- skipped where the lifecycle knows skipping, cancelled where it does not
@@ -28,7 +30,7 @@ begin
                        join tasker.lifecycle_states s on s.lifecycle = m.lifecycle and s.state = m.from_state and s.phase = 'pending');
     update tasker.workflow_steps s set left_out = true where s.workflow_step_uuid in (select m.workflow_step_uuid from unnest(v_moves) m);
     perform tasker.append_step_transitions(v_moves);
-    v_released := tasker.release_dependents(array(select m.workflow_step_uuid from unnest(v_moves) m));
+    v_released := tasker.release_dependents(v_moves);
     v_ready := array(select r from unnest(v_ready || v_released) r where r <> all (v_unmet));
     v_unmet := tasker.fail_unmet(tasker.unmet_conditions(v_released));
   end loop;

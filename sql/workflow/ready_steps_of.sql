@@ -13,7 +13,7 @@ begin
   end if;
   return array(select s.workflow_step_uuid
                  from tasker.workflow_steps s
-                where s.task_uuid = any (p_task_uuids) and s.unmet_dependencies = 0
+                where s.task_uuid = any (p_task_uuids) and s.unmet_dependencies <= 0
                 order by s.ordinal);
 end
 $$;

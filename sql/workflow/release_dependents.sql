@@ -1,4 +1,4 @@
-create or replace function tasker.release_dependents(p_step_uuids uuid[]) returns uuid[]
+create or replace function tasker.release_dependents(p_moves tasker.step_move[]) returns uuid[]
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -11,20 +11,22 @@ declare
 begin
   with counted as (
     update tasker.workflow_steps s
-       set unmet_dependencies = s.unmet_dependencies - d.satisfied
-      from (select e.to_step_uuid, count(*)::int as satisfied
-              from tasker.workflow_step_edges e
-             where e.from_step_uuid = any (p_step_uuids)
+       set unmet_dependencies = s.unmet_dependencies - tasker.dependencies_met(s.options, d.done, d.excused, d.finished)
+      from (select e.to_step_uuid, sum(x.done)::int as done, sum(x.excused)::int as excused, sum(x.finished)::int as finished
+              from tasker.settlements(p_moves) x
+             cross join lateral (select e.to_step_uuid from tasker.workflow_step_edges e
+                                  where e.from_step_uuid = x.workflow_step_uuid and e.waived is null offset 0) e
              group by e.to_step_uuid) d
      where s.workflow_step_uuid = d.to_step_uuid
-    returning s.workflow_step_uuid, s.unmet_dependencies
+       and tasker.dependencies_met(s.options, d.done, d.excused, d.finished) <> 0
+    returning s.workflow_step_uuid, s.unmet_dependencies, tasker.dependencies_met(s.options, d.done, d.excused, d.finished) as met
   )
   select array_agg(c.workflow_step_uuid order by c.workflow_step_uuid)
     into v_ready
     from counted c
-   where c.unmet_dependencies = 0;
+   where c.unmet_dependencies <= 0 and c.unmet_dependencies + c.met > 0;
   return coalesce(v_ready, '{}');
 end
 $$;
-comment on function tasker.release_dependents(uuid[]) is
-  'Seed 004 TriggerStepDiscoveryAction: counts satisfied steps down in their dependents and returns those that became ready. One call for all results of a batch, under the lock of the task, so that no two parents can miss each other.';
+comment on function tasker.release_dependents(tasker.step_move[]) is
+  'Seed 004 TriggerStepDiscoveryAction: counts steps that these moves settled down in their dependents, and up again where a settled one was sent back to work; returns those that became ready. One call for all results of a batch, under the lock of the task, so that no two parents can miss each other.';

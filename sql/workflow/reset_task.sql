@@ -43,7 +43,8 @@ begin
   update tasker.workflow_steps s set attempts = 0 where s.workflow_step_uuid = any (v_steps);
   v_moves := array(select m from tasker.step_moves(v_steps, 'retry_step', v_metadata) m);
   perform tasker.append_step_transitions(v_moves);
-  perform tasker.withhold_dependents(tasker.satisfied_by(v_moves, false));
+  perform tasker.release_dependents(v_moves);
+  perform tasker.wait_again(v_moves);
   perform tasker.drive_tasks(array[p_task_uuid]);
   return tasker.end_request(p_request_id, tasker.task_state(p_task_uuid));
 end

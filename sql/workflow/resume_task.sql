@@ -71,6 +71,9 @@ begin
     join tasker.workflow_steps o on o.task_uuid = p_task_uuid and o.name = n.name
     join tasker.workflow_step_edges e on e.to_step_uuid = o.workflow_step_uuid
    where n.task_uuid = v_task.task_uuid and e.from_step_uuid <> all (v_open);
+  update tasker.workflow_steps s
+     set unmet_dependencies = tasker.unmet_dependencies_of(s.workflow_step_uuid)
+   where s.task_uuid = v_task.task_uuid and s.options ->> 'run_when' = 'any_satisfied';
   insert into tasker.step_checkpoints (workflow_step_uuid, task_uuid, namespace, checkpoint, attempt, saved_at)
   select n.workflow_step_uuid, n.task_uuid, n.namespace, k.checkpoint, k.attempt, k.saved_at
     from tasker.workflow_steps n

@@ -9,7 +9,7 @@ declare
   c_fields      constant text[] := array['name', 'namespace', 'version', 'description', 'vocabulary', 'timeout_seconds', 'max_retries', 'worker_count',
                                          'final_validation', 'sensitive', 'steps'];
   c_step_fields constant text[] := array['name', 'handler', 'depends_on', 'arguments', 'retryable', 'max_attempts', 'retry', 'timeout_seconds', 'tool',
-                                         'requires', 'acceptance', 'on_failure', 'condition', 'when_unmet', 'delay_seconds', 'sensitive',
+                                         'requires', 'acceptance', 'on_failure', 'run_when', 'condition', 'when_unmet', 'delay_seconds', 'sensitive',
                                          'sensitive_result'];
   v_problems jsonb;
   v_cycle    text[];
@@ -86,6 +86,18 @@ begin
     select s.path || '.on_failure', 'on_failure must be block, stop or continue' from steps s
      where jsonb_typeof(s.step) = 'object' and coalesce(s.step ->> 'on_failure', 'block') not in ('block', 'stop', 'continue')
      union all
+    select s.path || '.run_when', 'run_when must be all_satisfied, any_satisfied or all_finished' from steps s
+     where jsonb_typeof(s.step) = 'object' and coalesce(jsonb_typeof(s.step -> 'run_when'), 'null') <> 'null'
+       and s.step ->> 'run_when' not in ('all_satisfied', 'any_satisfied', 'all_finished')
+     union all
+    select s.path || '.run_when', format('%s speaks of dependencies, and the step has none', s.step ->> 'run_when') from steps s
+     where jsonb_typeof(s.step) = 'object' and s.step ->> 'run_when' in ('any_satisfied', 'all_finished')
+       and coalesce(s.step -> 'depends_on', 'null') in ('null', '[]')
+     union all
+    select s.path || '.run_when', 'any_satisfied takes at most 10,000 dependencies' from steps s
+     where jsonb_typeof(s.step) = 'object' and s.step ->> 'run_when' = 'any_satisfied' and jsonb_typeof(s.step -> 'depends_on') = 'array'
+       and jsonb_array_length(s.step -> 'depends_on') > 10000
+     union all
     select l.path, 'sensitive must be an array of keys or JSON Pointers'
       from (select 'sensitive' as path, p_template -> 'sensitive' as list
              union all
@@ -102,7 +114,7 @@ begin
        and (jsonb_typeof(s.step -> 'condition') <> 'string' or tasker.condition_path(s.step ->> 'condition') is null)
      union all
     select s.path || '.condition', format('vocabulary %s has no state for a step that is left out', p_template ->> 'vocabulary') from steps s
-     where jsonb_typeof(s.step) = 'object' and s.step ->> 'condition' is not null
+     where jsonb_typeof(s.step) = 'object' and s.step ->> 'condition' is not null and s.step ->> 'when_unmet' is distinct from 'fail'
        and not tasker.can_leave_out(coalesce(p_template ->> 'vocabulary', 'tasker'))
      union all
     select s.path || '.when_unmet', 'when_unmet must be skip, skip_dependents or fail, and belongs to a condition' from steps s

@@ -32,7 +32,10 @@ as $$
          coalesce(s.step ->> 'when_unmet', 'skip') = 'skip_dependents',
          tasker.text_array(s.step -> 'sensitive'), coalesce((s.step ->> 'sensitive_result')::boolean, false),
          (s.step ->> 'delay_seconds')::double precision * interval '1 second',
-         nullif(jsonb_strip_nulls(jsonb_build_object('when_unmet', case when s.step ->> 'when_unmet' = 'fail' then 'fail' end)), '{}')
+         nullif(jsonb_strip_nulls(jsonb_build_object(
+           'when_unmet', case when s.step ->> 'when_unmet' = 'fail' then 'fail' end,
+           'run_when', nullif(s.step ->> 'run_when', 'all_satisfied'),
+           'dependencies', case when s.step ->> 'run_when' = 'any_satisfied' then cardinality(d.depends_on) end)), '{}')
     from steps s
     left join dependencies d on d.ordinal = s.ordinal
 $$;

@@ -14,13 +14,13 @@ STEP_FACTS = [
 TASK_FACTS = [
     "total_steps", "pending_steps", "ready_steps", "in_flight_steps", "waiting_retry_steps", "satisfied_steps",
     "failed_steps", "new_results", "enqueue_failed", "failed_critical_steps", "retries_left", "workers_allocated",
-    "awaits_validation",
+    "awaits_validation", "cleans_up",
 ]  # fmt: skip
 
 # A step that may start: everything satisfied, free, attempts left.
 FREE: dict[str, Any] = dict(zip(STEP_FACTS, (0, 1, 3, True, False, None, None), strict=True))
 # A task of four steps: one done, one under way, two that wait for it.
-MOVING: dict[str, Any] = dict(zip(TASK_FACTS, (4, 2, 0, 1, 0, 1, 0, 0, False, 0, 1, True, False), strict=True))
+MOVING: dict[str, Any] = dict(zip(TASK_FACTS, (4, 2, 0, 1, 0, 1, 0, 0, False, 0, 1, True, False, False), strict=True))
 WORKER_FACTS = ["held_steps"]
 IDLE: dict[str, Any] = {"held_steps": 0}
 BREAKER_FACTS = [
@@ -32,9 +32,10 @@ HEALTHY: dict[str, Any] = dict(zip(BREAKER_FACTS, (0, 5, 0, 1, 0, 2, False), str
 # guard -> (changes of the facts under which it holds, changes under which it fails)
 STEP_GUARDS: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {
     "always": ([{}, {"unmet_dependencies": 3, "is_claimed": True}], []),
-    "dependencies_satisfied": ([{}], [{"unmet_dependencies": 1}]),
+    # below zero: more than enough, where the first dependency is
+    "dependencies_satisfied": ([{}, {"unmet_dependencies": -2}], [{"unmet_dependencies": 1}]),
     "not_in_progress": ([{}, {"unmet_dependencies": 1}], [{"is_claimed": True}]),
-    "startable": ([{}], [{"unmet_dependencies": 1}, {"is_claimed": True}]),
+    "startable": ([{}, {"unmet_dependencies": -2}], [{"unmet_dependencies": 1}, {"is_claimed": True}]),
     "work_succeeded": ([{"succeeded": True}], [{"succeeded": False}, {"succeeded": None}]),
     "work_failed": ([{"succeeded": False}], [{"succeeded": True}, {"succeeded": None}]),
     "retries_left": (
@@ -52,7 +53,7 @@ TASK_GUARDS: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {
     "always": ([{}], []),
     "no_steps": ([{"total_steps": 0}], [{}]),
     "has_ready_steps": ([{"ready_steps": 1}], [{}, {"ready_steps": 1, "failed_critical_steps": 1}]),
-    "no_ready_steps": ([{}], [{"ready_steps": 1}]),
+    "no_ready_steps": ([{}, {"ready_steps": 1, "failed_critical_steps": 1}], [{"ready_steps": 1}]),
     "enqueue_failed": ([{"enqueue_failed": True}], [{}]),
     "steps_enqueued": ([{}], [{"enqueue_failed": True}]),
     "batch_finished": ([{"in_flight_steps": 0}], [{}]),
@@ -87,7 +88,7 @@ TASK_GUARDS: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {
         [{"failed_steps": 1, "in_flight_steps": 0}, {"failed_critical_steps": 1}],
     ),
     "critical_step_failed": ([{"failed_critical_steps": 1}], [{}, {"failed_steps": 1}]),
-    "any_step_failed": ([{"failed_steps": 1}], [{}]),
+    "any_step_failed": ([{"failed_steps": 1}], [{}, {"failed_steps": 1, "cleans_up": True}]),
     "task_retries_left": ([{}], [{"retries_left": 0}]),
     "task_retries_exhausted": ([{"retries_left": 0}], [{}]),
     "workers_allocated": ([{}], [{"workers_allocated": False}]),

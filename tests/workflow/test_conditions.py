@@ -151,7 +151,7 @@ def test_an_optional_failure_and_a_condition(engine: Engine) -> None:
     engine.check()
 
 
-@pytest.mark.parametrize("vocabulary", CAN_LEAVE_OUT)
+@pytest.mark.parametrize("vocabulary", [*CAN_LEAVE_OUT, "pipeline"])
 def test_a_step_whose_condition_must_hold_fails_by_it_without_a_worker(engine: Engine, vocabulary: str) -> None:
     def handler(claimed: dict[str, Any]) -> dict[str, Any]:
         ran.append(claimed["name"])

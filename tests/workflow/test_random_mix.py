@@ -119,19 +119,7 @@ class Player:
         self.engine.tick(self.draw.choice([1, 3, 100]))
 
     def create(self) -> None:
-        size = self.draw.randint(1, 12)
-        flow = graph(
-            *(
-                step(
-                    f"s{n}",
-                    *(f"s{p}" for p in range(n) if self.draw.random() < 0.3),
-                    max_attempts=4,
-                    delay_seconds=self.draw.choice([None, None, None, 0.02]),
-                    **(self.a_condition() if self.draw.random() < 0.3 else {}),
-                )
-                for n in range(size)
-            )
-        )
+        flow = graph(*map(self.a_step, range(self.draw.randint(1, 12))))
         key = f"key {self.draw.randint(1, 40)}" if self.draw.random() < 0.5 else None
         self.tasks.append(
             self.engine.create(
@@ -141,6 +129,18 @@ class Player:
                 p_priority=self.draw.choice([0, 0, 0, 3, -3]),
                 **self.a_start(),
             )
+        )
+
+    def a_step(self, number: int) -> Row:
+        depends_on = [f"s{n}" for n in range(number) if self.draw.random() < 0.3]
+        return step(
+            f"s{number}",
+            *depends_on,
+            max_attempts=4,
+            delay_seconds=self.draw.choice([None, None, None, 0.02]),
+            on_failure=self.draw.choice(["block"] * 6 + ["continue", "stop"]),
+            run_when=self.draw.choice([None, None, "any_satisfied", "all_finished"]) if depends_on else None,
+            **(self.a_condition() if self.draw.random() < 0.3 else {}),
         )
 
     def a_start(self) -> Row:
@@ -162,7 +162,7 @@ class Player:
     def a_condition(self) -> Row:
         return {
             "condition": self.draw.choice(["$.inputs.* > 0.5", "$.context.never", "1 == 1"]),
-            "when_unmet": self.draw.choice(["skip", "skip_dependents"]),
+            "when_unmet": self.draw.choice(["skip", "skip_dependents", "fail"]),
         }
 
     def resume(self) -> None:

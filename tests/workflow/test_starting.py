@@ -246,3 +246,12 @@ def test_only_what_is_there_is_paused_with_a_reason(engine: Engine) -> None:
         engine.one("select count(*) from tasker.audit_events where event in ('namespace_paused', 'namespace_resumed')")
         == 2
     )
+
+
+def test_a_critical_step_that_failed_before_the_start_blocks_the_task(engine: Engine) -> None:
+    task = engine.create(graph(step("a", on_failure="stop"), step("b")), p_start=False)
+    engine.call("transition_step", p_step_uuid=engine.steps(task)["a"]["workflow_step_uuid"], p_event="fail")
+    engine.call("transition_task", p_task_uuid=task, p_event="start")
+    engine.settle()
+    assert engine.state(task) == "blocked_by_failures"
+    engine.check()
