@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pgtasker._rows import ClaimedStep as ClaimedStep
     from pgtasker._rows import Commanded as Commanded
     from pgtasker._rows import DriveCounts as DriveCounts
+    from pgtasker._rows import Emission as Emission
+    from pgtasker._rows import EmittedEvent as EmittedEvent
     from pgtasker._rows import Explanation as Explanation
     from pgtasker._rows import Finding as Finding
     from pgtasker._rows import Reason as Reason
@@ -86,6 +88,8 @@ _EXPORTS: dict[str, str] = {
     "ClaimedStep": "_rows",
     "Commanded": "_rows",
     "DriveCounts": "_rows",
+    "Emission": "_rows",
+    "EmittedEvent": "_rows",
     "Explanation": "_rows",
     "Finding": "_rows",
     "Reason": "_rows",

@@ -42,6 +42,8 @@ from ._rows import (
     ClaimedStep,
     Commanded,
     DriveCounts,
+    Emission,
+    EmittedEvent,
     Explanation,
     Finding,
     Recovery,
@@ -1277,6 +1279,69 @@ class Client:
             {"cron": cron, "time_zone": time_zone, "after": after, "until": until, "limit": limit},
             conn,
         )
+
+    # ------------------------------------------------------------------------------------------------------- events
+
+    def emit_event(
+        self,
+        event: str,
+        key: str,
+        payload: Any = None,
+        *,
+        namespace: str = "default",
+        requested_by: str | None = None,
+        keep: float | dt.timedelta | None = 90 * 86400.0,
+        conn: CallersConnection | None = None,
+    ) -> Emission:
+        """Tell that something happened: steps that wait for it go on, now or when they come to wait.
+
+        The first to tell it wins. Told again with the same payload the outcome is ``repeated``, with another one
+        ``differs``; either changes nothing, and the answer says what is there.
+
+        Args:
+            event: what happened, such as ``approved``.
+            key: to what, such as the number of an order.
+            payload: JSON-able; input of the steps that wait, under the event's name.
+            namespace: of the tasks that wait.
+            requested_by: who tells it; kept with it and in the audit.
+            keep: seconds until it may be forgotten; None: never.
+            conn: the caller's transaction: it is told when that commits.
+
+        Raises:
+            InvalidDefinition: no event, no key, or one that is too long.
+            NotFound: no such namespace.
+            NotOwner: the login is bound to other namespaces.
+        """
+        return self._one(
+            sql.EMIT_EVENT,
+            {
+                "event": event,
+                "key": key,
+                "payload": dumps({} if payload is None else payload, "payload"),
+                "namespace": namespace,
+                "requested_by": requested_by,
+                "keep": None if keep is None else as_seconds(keep, "keep"),
+            },
+            conn,
+        )
+
+    def get_event(
+        self, event: str, key: str, *, namespace: str = "default", conn: CallersConnection | None = None
+    ) -> EmittedEvent | None:
+        """Return an event; None when it was not emitted, or is forgotten."""
+        found = self._rows(sql.GET_EVENT, {"event": event, "key": key, "namespace": namespace}, conn)
+        return found[0] if found else None
+
+    def emitted_events(
+        self,
+        namespace: str | None = None,
+        event: str | None = None,
+        limit: int = 100,
+        *,
+        conn: CallersConnection | None = None,
+    ) -> list[EmittedEvent]:
+        """Return the newest events, of one namespace or name if given."""
+        return self._rows(sql.EMITTED_EVENTS, {"namespace": namespace, "event": event, "limit": limit}, conn)
 
     # ------------------------------------------------------------------------------------------- tools, breakers
 

@@ -40,6 +40,8 @@ from ._rows import (
     ClaimedStep,
     Commanded,
     DriveCounts,
+    Emission,
+    EmittedEvent,
     Explanation,
     Finding,
     Recovery,
@@ -1303,6 +1305,69 @@ class AsyncClient:
             {"cron": cron, "time_zone": time_zone, "after": after, "until": until, "limit": limit},
             conn,
         )
+
+    # ------------------------------------------------------------------------------------------------------- events
+
+    async def emit_event(
+        self,
+        event: str,
+        key: str,
+        payload: Any = None,
+        *,
+        namespace: str = "default",
+        requested_by: str | None = None,
+        keep: float | dt.timedelta | None = 90 * 86400.0,
+        conn: AsyncCallersConnection | None = None,
+    ) -> Emission:
+        """Tell that something happened: steps that wait for it go on, now or when they come to wait.
+
+        The first to tell it wins. Told again with the same payload the outcome is ``repeated``, with another one
+        ``differs``; either changes nothing, and the answer says what is there.
+
+        Args:
+            event: what happened, such as ``approved``.
+            key: to what, such as the number of an order.
+            payload: JSON-able; input of the steps that wait, under the event's name.
+            namespace: of the tasks that wait.
+            requested_by: who tells it; kept with it and in the audit.
+            keep: seconds until it may be forgotten; None: never.
+            conn: the caller's transaction: it is told when that commits.
+
+        Raises:
+            InvalidDefinition: no event, no key, or one that is too long.
+            NotFound: no such namespace.
+            NotOwner: the login is bound to other namespaces.
+        """
+        return await self._one(
+            sql.EMIT_EVENT,
+            {
+                "event": event,
+                "key": key,
+                "payload": dumps({} if payload is None else payload, "payload"),
+                "namespace": namespace,
+                "requested_by": requested_by,
+                "keep": None if keep is None else as_seconds(keep, "keep"),
+            },
+            conn,
+        )
+
+    async def get_event(
+        self, event: str, key: str, *, namespace: str = "default", conn: AsyncCallersConnection | None = None
+    ) -> EmittedEvent | None:
+        """Return an event; None when it was not emitted, or is forgotten."""
+        found = await self._rows(sql.GET_EVENT, {"event": event, "key": key, "namespace": namespace}, conn)
+        return found[0] if found else None
+
+    async def emitted_events(
+        self,
+        namespace: str | None = None,
+        event: str | None = None,
+        limit: int = 100,
+        *,
+        conn: AsyncCallersConnection | None = None,
+    ) -> list[EmittedEvent]:
+        """Return the newest events, of one namespace or name if given."""
+        return await self._rows(sql.EMITTED_EVENTS, {"namespace": namespace, "event": event, "limit": limit}, conn)
 
     # ------------------------------------------------------------------------------------------- tools, breakers
 

@@ -73,7 +73,8 @@ class TaskPage:
 class StepOverview:
     """One step as view ``tasker.step_overview`` shows it; ``result`` and ``last_error`` are decoded JSON.
 
-    ``left_out``: its condition did not hold, or that of a step it depends on (seed 002: SKIPPED).
+    ``left_out``: its condition did not hold, or that of a step it depends on (seed 002: SKIPPED). ``waits_for``: what
+    it waits for besides its dependencies, such as ``event approved of order-7``.
     """
 
     workflow_step_uuid: UUID
@@ -97,6 +98,7 @@ class StepOverview:
     created_at: dt.datetime
     state_since: dt.datetime
     left_out: bool
+    waits_for: str | None
     ordinal: int
 
 
@@ -290,6 +292,30 @@ class ScheduledTask:
     due_at: dt.datetime
     task_uuid: UUID | None
     is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EmittedEvent:
+    """A row of ``tasker.events``: what was told from outside. ``keep_until`` None: it is never forgotten."""
+
+    namespace: str
+    event: str
+    key: str
+    payload: Any
+    emitted_by: str | None
+    emitted_at: dt.datetime
+    keep_until: dt.datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Emission:
+    """What ``emit_event`` answers: ``emitted``, ``repeated`` or ``differs``, and the event as it stands."""
+
+    outcome: str
+    payload: Any
+    emitted_by: str | None
+    emitted_at: dt.datetime
+    message: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -454,6 +454,37 @@ SCHEDULES = Statement(
     True,
 )
 
+# ---------------------------------------------------------------------------------------------------------- events
+
+EMIT_EVENT = _set(
+    "emit_event",
+    rows.Emission,
+    _columns(rows.Emission),
+    {
+        "event": "text",
+        "key": "text",
+        "payload": "jsonb",
+        "namespace": "text",
+        "requested_by": "text",
+        "keep": "interval",
+    },
+    repeatable=True,
+)
+GET_EVENT = _set(
+    "get_event",
+    rows.EmittedEvent,
+    _columns(rows.EmittedEvent),
+    {"event": "text", "key": "text", "namespace": "text"},
+    repeatable=True,
+)
+EMITTED_EVENTS = Statement(
+    f"SELECT {_columns(rows.EmittedEvent)} FROM tasker.events"
+    " WHERE namespace = coalesce(%(namespace)s, namespace) AND event = coalesce(%(event)s, event)"
+    " ORDER BY emitted_at DESC, namespace, event, key LIMIT %(limit)s::int".encode(),
+    args_row(rows.EmittedEvent),
+    True,
+)
+
 # ---------------------------------------------------------------------------------------------------------- worker
 
 

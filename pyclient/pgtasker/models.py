@@ -39,6 +39,8 @@ __all__ = [
     "Base",
     "CircuitBreaker",
     "CircuitBreakerTransition",
+    "Event",
+    "EventWait",
     "IdempotencyKey",
     "JobWorker",
     "Lifecycle",
@@ -428,6 +430,36 @@ class Schedule(Base):
     last_due_at: Mapped[dt.datetime | None]
     last_task_uuid: Mapped[UUID | None]
     last_refusal: Mapped[str | None]
+
+
+class Event(Base):
+    """What was told from outside; the first to tell it wins."""
+
+    __tablename__ = "events"
+
+    namespace: Mapped[str] = mapped_column(ForeignKey("task_namespaces.namespace"), primary_key=True)
+    event: Mapped[str] = mapped_column(primary_key=True)
+    key: Mapped[str] = mapped_column(primary_key=True)
+    payload: Mapped[Any] = mapped_column(JSONB)
+    emitted_by: Mapped[str | None]
+    emitted_at: Mapped[dt.datetime]
+    keep_until: Mapped[dt.datetime | None]
+
+
+class EventWait(Base):
+    """Which step waits, or waited, for which event."""
+
+    __tablename__ = "event_waits"
+
+    workflow_step_uuid: Mapped[UUID] = mapped_column(primary_key=True)
+    task_uuid: Mapped[UUID]
+    namespace: Mapped[str]
+    event: Mapped[str]
+    key: Mapped[str]
+    since: Mapped[dt.datetime]
+    due_at: Mapped[dt.datetime | None]
+    ended_at: Mapped[dt.datetime | None]
+    timed_out: Mapped[bool]
 
 
 class CircuitBreaker(Base):

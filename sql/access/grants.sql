@@ -44,7 +44,10 @@ grant execute on function
     -- asks for the right to the command itself
     tasker.command_all(text, jsonb, text, text, boolean, int)
   to tasker_client, tasker_operator;
-grant select on tasker.schedules to tasker_client, tasker_operator;
+grant select on tasker.schedules, tasker.events, tasker.event_waits to tasker_client, tasker_operator;
+-- whoever does the work may tell that something happened
+grant execute on function tasker.emit_event(text, text, jsonb, text, text, interval), tasker.get_event(text, text, text)
+  to tasker_client, tasker_worker, tasker_operator;
 
 -- workers claim, report and drive; the views let them find claims whose answer was lost with a connection
 grant select on tasker.task_overview, tasker.step_overview to tasker_worker;
@@ -162,6 +165,7 @@ grant select (workflow_step_uuid, task_uuid, namespace, name, handler, ordinal, 
 grant select (workflow_step_transition_uuid, workflow_step_uuid, lifecycle, to_state, metadata, most_recent, created_at)
   on tasker.workflow_step_transitions to tasker_worker;
 grant select (claim_uuid, lease_expires_at) on tasker.step_claims to tasker_client, tasker_worker;
+grant select (workflow_step_uuid, event, key, ended_at) on tasker.event_waits to tasker_worker;
 grant select (workflow_step_uuid, task_uuid, name) on tasker.workflow_steps to tasker_auditor;
 grant select (worker_uuid, name, vocabulary, max_concurrent, last_heartbeat_at) on tasker.workers to tasker_auditor;
 grant select (worker_uuid, open_steps) on tasker.step_claims to tasker_auditor;

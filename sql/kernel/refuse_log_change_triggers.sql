@@ -30,6 +30,12 @@ create or replace trigger refuse_update
 comment on trigger refuse_update on tasker.workflow_step_result_audit is 'Audit rows do not change.';
 alter table tasker.workflow_step_result_audit enable always trigger refuse_update;
 
+create or replace trigger refuse_update
+  before update on tasker.events
+  for each row execute function tasker.refuse_log_change();
+comment on trigger refuse_update on tasker.events is 'The first to tell an event wins.';
+alter table tasker.events enable always trigger refuse_update;
+
 create or replace trigger refuse_truncate
   before truncate on tasker.task_transitions
   for each statement execute function tasker.refuse_log_change();

@@ -40,6 +40,10 @@ begin
                                                  and (w.namespaces is null or o.namespace = any (w.namespaces)))
                                   then 'a worker should take it soon' else 'no worker for it is registered and alive' end)
                       when o.phase in ('reported_success', 'reported_failure') then 'has reported and waits for orchestration'
+                      when o.phase = 'pending' and wait.event is not null then
+                        format('waits for %s since %s', o.waits_for, wait.since)
+                        || coalesce(format(', until %s: then it %s', wait.due_at, case wait.on_timeout when 'skip' then 'is left out'
+                                                                                     when 'run' then 'runs without it' else 'fails' end), '')
                       when o.phase = 'pending' and o.unmet_dependencies > 0 then tasker.explain_dependencies(o.workflow_step_uuid)
                       when o.phase = 'pending' then 'is ready and will be queued when its task moves' end as why,
                  case when o.phase = 'failed' then format('select tasker.retry_step(%L, p_reason => ''...'', p_requested_by => ''...'')', o.workflow_step_uuid)
@@ -47,6 +51,8 @@ begin
                       when o.phase = 'waiting_retry' and o.next_retry_at > tasker.clock()
                         then format('select tasker.retry_step(%L, p_reason => ''...'', p_requested_by => ''...'')', o.workflow_step_uuid)
                       when o.phase = 'waiting_retry' then 'select tasker.tick()'
+                      when o.phase = 'pending' and wait.event is not null
+                        then format('select * from tasker.emit_event(%L, %L, ''{...}'', %L)', wait.event, wait.key, o.namespace)
                       when o.phase = 'running' and o.lease_expires_at <= tasker.clock() then 'select tasker.tick()'
                       when o.phase in ('queued', 'pending') and o.unmet_dependencies <= 0 and requeued.due_at is not null then null
                       when o.phase = 'queued' and (select n.paused_at is not null from tasker.task_namespaces n where n.namespace = o.namespace)
@@ -56,6 +62,9 @@ begin
             from tasker.step_overview o
             left join lateral (select min(m.due_at) as due_at from tasker.timers m
                                 where m.workflow_step_uuid = o.workflow_step_uuid and m.kind = 'requeue') requeued on true
+            left join lateral (select w.event, w.key, w.since, w.due_at, s.options #>> '{wait_for,on_timeout}' as on_timeout
+                                 from tasker.event_waits w join tasker.workflow_steps s on s.workflow_step_uuid = w.workflow_step_uuid
+                                where w.workflow_step_uuid = o.workflow_step_uuid and w.ended_at is null) wait on o.waits_for is not null
            where o.task_uuid = p_task_uuid
              and not (o.is_terminal and (o.phase in ('succeeded', 'resolved') or o.left_out))
            order by 4, o.ordinal
@@ -78,6 +87,7 @@ begin
     when v_task.phase = 'pending' then 'The task was created and not started. select tasker.transition_task(task_uuid, ''start'') starts it.'
     when v_task.in_flight_steps > 0 then format('The task is moving: %s step(s) are queued, running or reported; %s of %s are done.', v_task.in_flight_steps, v_task.satisfied_steps, v_task.total_steps)
     when v_task.waiting_retry_steps > 0 then format('The task waits for the retry of %s step(s).', v_task.waiting_retry_steps)
+    when tasker.open_waits(p_task_uuid) > 0 then format('%s step(s) wait for events.', tasker.open_waits(p_task_uuid))
     else 'Nothing is under way. The engine looks at it again at the next tick.' end
     || case when v_owner.name is not null then format(' Processor %s owns it until %s.', v_owner.name, v_owner.lease_expires_at) else '' end;
 

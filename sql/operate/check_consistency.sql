@@ -27,6 +27,7 @@ as $$
            tasker.counts_as(x.counts_as, s.on_failure, s.left_out) as counts_as,
            -- it stands in its queue, or waits in a timer to be put there again
            x.phase in ('queued', 'trial') or (x.phase = 'pending' and s.handed_out_at is not null) as is_queued,
+           s.options is not null and exists (select from tasker.event_waits w where w.workflow_step_uuid = s.workflow_step_uuid and w.ended_at is null) as waits,
            t.completed_at is not null as task_ended,
            exists (select from tasker.lifecycle_transitions r
                     where r.lifecycle = s.lifecycle and r.from_state = c.to_state and r.operation = 'cancel_step') as can_be_cancelled
@@ -75,6 +76,10 @@ as $$
          format('update tasker.workflow_steps set unmet_dependencies = %s where workflow_step_uuid = %L', u.unmet, s.workflow_step_uuid)
     from steps s cross join lateral (select tasker.unmet_dependencies_of(s.workflow_step_uuid) as unmet) u
    where s.unmet_dependencies <> u.unmet
+  union all
+  select 'wait_of_a_step_that_does_not_wait', 'step', s.workflow_step_uuid, jsonb_build_object('state', s.to_state),
+         format('select tasker.drop_waits(array[%L::uuid])', s.workflow_step_uuid)
+    from steps s where s.waits and (s.phase <> 'pending' or s.task_ended)
   union all
   select 'handed_out_before_dependencies', 'step', s.workflow_step_uuid, jsonb_build_object('state', s.to_state, 'unmet', u.missed), null
     from steps s join missed u on u.to_step_uuid = s.workflow_step_uuid
@@ -131,7 +136,7 @@ as $$
    where not t.is_terminal and t.phase not in ('pending', 'blocked')
      and coalesce(c.in_flight_steps + c.waiting_retry_steps, 0) = 0
      and not exists (select from tasker.timers m where m.task_uuid = t.task_uuid and m.kind in ('drive', 'task_retry'))
-     and not exists (select from steps s where s.task_uuid = t.task_uuid and s.is_queued)
+     and not exists (select from steps s where s.task_uuid = t.task_uuid and (s.is_queued or s.waits))
      and (t.worker_count is null or exists (select from tasker.job_workers j where j.task_uuid = t.task_uuid))
      -- seed 000 leaves a workstream with a failed task that is not critical where it is, until somebody decides
      and (coalesce(c.failed_steps, 0) = 0

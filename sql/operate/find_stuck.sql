@@ -25,6 +25,8 @@ as $$
                                    cross join lateral (select c.created_at from tasker.workflow_step_transitions c
                                                         where c.workflow_step_uuid = s.workflow_step_uuid and c.most_recent limit 1) c
                                    where s.task_uuid = t.task_uuid)) < clock_timestamp() - p_older_than
+     -- what waits for an event is not stuck, unless it is blocked beside that
+     and (o.phase = 'blocked' or tasker.open_waits(t.task_uuid) = 0)
    order by o.state_since
 $$;
 comment on function tasker.find_stuck(interval) is 'Unfinished tasks in which nothing has moved for so long, and why.';

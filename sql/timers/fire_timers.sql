@@ -10,7 +10,7 @@ declare
   v_counts  tasker.drive_counts := (0, 0, 0, 0, 0);
   v_one     tasker.drive_counts;
 begin
-  v_tasks := array(select distinct t.task_uuid from unnest(p_timers) t where t.kind in ('retry', 'drive', 'task_timeout', 'task_retry'));
+  v_tasks := array(select distinct t.task_uuid from unnest(p_timers) t where t.kind in ('retry', 'drive', 'task_timeout', 'task_retry', 'event_timeout'));
   perform tasker.lock_tasks(v_tasks);
 
   -- a timer is for one visit of a state: a step that has moved on since has nothing to wait for
@@ -27,6 +27,9 @@ begin
   v_counts := tasker.drive_tasks(array(select distinct m.task_uuid from unnest(v_moves) m),
                                  array(select m.workflow_step_uuid from unnest(v_moves) m));
 
+  v_one := tasker.time_out_waits(p_timers);
+  v_counts.steps_enqueued := v_counts.steps_enqueued + v_one.steps_enqueued;
+  v_counts.tasks_moved := v_counts.tasks_moved + v_one.tasks_moved;
   perform tasker.time_out_tasks(array(select distinct t.task_uuid from unnest(p_timers) t where t.kind = 'task_timeout'));
   perform tasker.retry_tasks(p_timers);
   perform tasker.requeue_steps(p_timers);

@@ -28,6 +28,7 @@ begin
   v_counts.leases_expired := tasker.expire_claims(v_now, p_limit);
   perform tasker.cool_breakers(v_due);
   perform tasker.purge_expired(p_limit);
+  perform tasker.purge_events(p_limit);
   v_counts.timers_fired := v_counts.timers_fired + tasker.run_schedules(v_now, p_limit);
 
   v_counts.next_due_at := tasker.next_due_at();

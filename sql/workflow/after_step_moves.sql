@@ -7,6 +7,7 @@ declare
 begin
   perform tasker.tell_taken_away(array(select m.workflow_step_uuid from unnest(p_moves) m));
   perform tasker.release_claims(array(select m.workflow_step_uuid from unnest(p_moves) m));
+  perform tasker.drop_waits(array(select m.workflow_step_uuid from unnest(p_moves) m));
   v_moves := p_moves || tasker.skip_dependents(p_moves);
   perform tasker.release_dependents(v_moves);
   perform tasker.wait_again(v_moves);

@@ -24,6 +24,7 @@ begin
   perform tasker.tell_taken_away(v_steps);
   -- where a lifecycle has no cancelled state (seed 001) they stay as they are, but nobody holds them any more
   perform tasker.release_claims(v_steps);
+  perform tasker.drop_waits(array(select w.workflow_step_uuid from tasker.event_waits w where w.task_uuid = p_task_uuid and w.ended_at is null));
   return cardinality(v_moves);
 end
 $$;

@@ -112,16 +112,18 @@ begin
                       coalesce(' version ' || (v_problems -> 0 ->> 'version'), '')),
       jsonb_build_object('missing', v_problems), 'Register it with register_template, or see them in tasker.named_tasks.');
   end if;
-  select jsonb_build_object('vocabulary', t.vocabulary, 'step', s.name)
+  select jsonb_build_object('vocabulary', t.vocabulary, 'step', s.name, 'by', case when s.condition is null then 'wait_for' else 'condition' end)
     into v_problems
     from unnest(v_tasks) t
-    join unnest(v_steps) s on s.named_task_uuid = t.named_task_uuid and s.condition is not null and s.options ->> 'when_unmet' is distinct from 'fail'
+    join unnest(v_steps) s on s.named_task_uuid = t.named_task_uuid
+                          and ((s.condition is not null and s.options ->> 'when_unmet' is distinct from 'fail')
+                               or s.options #>> '{wait_for,on_timeout}' = 'skip')
    where not tasker.can_leave_out(t.vocabulary)
    limit 1;
   if found then
-    perform tasker.raise_error('TK400', format('vocabulary %s has no state for a step that is left out, and step %s has a condition',
-                                               v_problems ->> 'vocabulary', v_problems ->> 'step'), v_problems,
-                               'Take another vocabulary, or a template without conditions.');
+    perform tasker.raise_error('TK400', format('vocabulary %s has no state for a step that is left out, and step %s has a %s',
+                                               v_problems ->> 'vocabulary', v_problems ->> 'step', v_problems ->> 'by'), v_problems,
+                               'Take another vocabulary, or a template without conditions, and without events that may be skipped.');
   end if;
   select t.vocabulary into v_vocabulary from unnest(v_tasks) t where t.final_validation and not tasker.can_be_validated(t.vocabulary) limit 1;
   if found then

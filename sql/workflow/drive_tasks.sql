@@ -36,7 +36,7 @@ begin
   end if;
   v_ready := tasker.prepare_steps(v_ready);
   v_enqueue := array(select m from tasker.hand_outs(v_ready) m);
-  select array_agg(asked.task_uuid) filter (where idle.waiting_retry = 0), array_agg(asked.task_uuid) filter (where idle.failed > 0)
+  select array_agg(asked.task_uuid) filter (where idle.waiting_retry = 0), array_agg(asked.task_uuid) filter (where case when idle.failed > 0 then tasker.open_waits(asked.task_uuid) = 0 end)
     into v_idle, v_failing
     from unnest(p_task_uuids) as asked(task_uuid)
     left join tasker.progress_of(v_uncounted) p on p.task_uuid = asked.task_uuid
@@ -61,7 +61,9 @@ begin
 
   with facts as materialized (
     select t.task_uuid, t.namespace, t.lifecycle, c.to_state as state, c.sort_key,
-           row(t.total_steps, t.pending_steps + coalesce(p.pending, 0), coalesce(ready.steps, 0), t.in_flight_steps + coalesce(p.in_flight, 0),
+           row(t.total_steps, t.pending_steps + coalesce(p.pending, 0), coalesce(ready.steps, 0), t.in_flight_steps + coalesce(p.in_flight, 0)
+               -- beside a failure, a step that waits for an event keeps its task from being blocked: it may still go on
+               + case when t.failed_steps + coalesce(p.failed, 0) > 0 then tasker.open_waits(t.task_uuid) else 0 end,
                t.waiting_retry_steps + coalesce(p.waiting_retry, 0), t.satisfied_steps + coalesce(p.satisfied, 0),
                t.failed_steps + coalesce(p.failed, 0), (t.task_uuid = any (p_with_results))::int,
                coalesce(ready.steps, 0) > 0 and to_regclass('pgmq.' || quote_ident('q_' || n.queue_name)) is null,

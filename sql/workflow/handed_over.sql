@@ -13,7 +13,7 @@ begin
          case when s.sensitive is null then s.arguments
               else tasker.reveal(coalesce(s.named_step_uuid, s.workflow_step_uuid), 'arguments', s.arguments) end,
          case when t.sensitive is null then t.context else tasker.reveal(t.task_uuid, 'context', t.context) end,
-         i.inputs,
+         case when s.options ? 'wait_for' then i.inputs || coalesce(tasker.event_input(s.workflow_step_uuid), '{}') else i.inputs end,
          t.correlation_id, coalesce(s.tool, s.handler), s.acceptance,
          (select case when s.sensitive_result then tasker.reveal(s.workflow_step_uuid, 'checkpoint', k.checkpoint) else k.checkpoint end
             from tasker.step_checkpoints k where k.workflow_step_uuid = s.workflow_step_uuid)

@@ -11,6 +11,8 @@ declare
   v_messages jsonb[];
   v_steps    uuid[];
   v_engine   uuid[];  -- steps for the engine itself
+  v_awaited  uuid[];  -- steps whose event is there
+  v_one      tasker.drive_counts;
   v_counts   tasker.drive_counts := (0, 0, 0, 0, 0);
 begin
   if p_limit is null or p_limit not between 1 and 10000 then
@@ -35,20 +37,31 @@ begin
   perform tasker.reject_transition('message', null, 'TK400', 'the orchestration queue held a message without steps',
                                    jsonb_build_object('message', m))
      from unnest(v_messages) m
-    where coalesce(jsonb_typeof(coalesce(m -> 'step_uuids', m -> 'engine_steps')), '') <> 'array';
-  if v_engine is not null then
-    -- the locks of both, in one order
+    where coalesce(jsonb_typeof(coalesce(m -> 'step_uuids', m -> 'engine_steps', m -> 'events')), '') <> 'array';
+  if exists (select from unnest(v_messages) m where m ? 'events') then
+    v_awaited := tasker.awaited_steps(v_messages);
+  end if;
+  if v_engine is not null or cardinality(v_awaited) > 0 then
+    -- the locks of all, in one order
     perform tasker.lock_tasks(array(select distinct s.task_uuid from tasker.workflow_steps s
-                                     where s.workflow_step_uuid = any (v_engine || v_steps)));
-    perform tasker.lock_steps(v_engine || v_steps);
+                                     where s.workflow_step_uuid = any (v_engine || v_steps || v_awaited)));
+    perform tasker.lock_steps(v_engine || v_steps || v_awaited);
+  end if;
+  if v_engine is not null then
     perform tasker.run_engine_steps(v_engine);
   end if;
   if v_steps is not null then
     v_counts := tasker.settle_steps(v_steps, p_processor_uuid);
+  end if;
+  if cardinality(v_awaited) > 0 then
+    v_one := tasker.release_waits(v_awaited);
+    v_counts.steps_enqueued := v_counts.steps_enqueued + v_one.steps_enqueued;
+    v_counts.tasks_moved := v_counts.tasks_moved + v_one.tasks_moved;
+    v_counts.tasks_finished := v_counts.tasks_finished + v_one.tasks_finished;
   end if;
   v_counts.messages := cardinality(v_messages);
   return v_counts;
 end
 $$;
 comment on function tasker.orchestrate(uuid, int) is
-  'Drains reported results in bulk, and runs the steps that need no worker. Anybody may call it at any time: workers do after every report, and a crash leaves its messages to the next caller. A bound login drains those of its namespaces.';
+  'Drains reported results in bulk, and runs the steps that need no worker, and lets those go on whose event is there. Anybody may call it at any time: workers do after every report, and a crash leaves its messages to the next caller. A bound login drains those of its namespaces.';

@@ -46,6 +46,13 @@ begin
      from tasker.workflow_steps s
     where s.workflow_step_uuid = any (v_steps) and s.options ? 'fails'
    having count(*) > 0;
+  perform tasker.report_by_engine(array_agg(s.workflow_step_uuid order by s.workflow_step_uuid),
+                                  array_agg(jsonb_build_object('success', true, 'result',
+                                                               coalesce(tasker.event_input(s.workflow_step_uuid) -> (s.options #>> '{wait_for,event}'), 'null'))
+                                            order by s.workflow_step_uuid))
+     from tasker.workflow_steps s
+    where s.workflow_step_uuid = any (v_steps) and s.options -> 'handler' = 'null' and s.options ? 'wait_for' and not s.options ? 'fails'
+   having count(*) > 0;
 end
 $$;
 comment on function tasker.run_engine_steps(uuid[]) is

@@ -29,6 +29,7 @@ begin
     perform tasker.lock_steps(v_failed);
     v_moves := array(select m from tasker.step_moves(v_failed, 'skip_dependent', '{"reason": "a step it depends on ended without success"}') m);
     perform tasker.append_step_transitions(v_moves);
+    perform tasker.drop_waits(array(select m.workflow_step_uuid from unnest(v_moves) m));
     v_done := v_done || v_moves;
     -- an optional step that is left out holds nobody up
     v_failed := array(select x.workflow_step_uuid from tasker.settlements(v_moves) x where x.finished = 1 and x.excused = 0);

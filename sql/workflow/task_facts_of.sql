@@ -3,7 +3,8 @@ language sql
 stable
 set search_path = pg_catalog, pg_temp
 as $$
-  select row(t.total_steps, t.pending_steps, ready.steps, t.in_flight_steps, t.waiting_retry_steps, t.satisfied_steps, t.failed_steps,
+  select row(t.total_steps, t.pending_steps, ready.steps,
+             t.in_flight_steps + case when t.failed_steps > 0 then tasker.open_waits(t.task_uuid) else 0 end, t.waiting_retry_steps, t.satisfied_steps, t.failed_steps,
              -- asked from outside, every settled step counts as news
              t.satisfied_steps,
              to_regclass('pgmq.' || quote_ident('q_' || n.queue_name)) is null,

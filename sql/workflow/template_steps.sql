@@ -35,7 +35,9 @@ as $$
          nullif(jsonb_strip_nulls(jsonb_build_object(
            'when_unmet', case when s.step ->> 'when_unmet' = 'fail' then 'fail' end,
            'run_when', nullif(s.step ->> 'run_when', 'all_satisfied'),
-           'dependencies', case when s.step ->> 'run_when' = 'any_satisfied' then cardinality(d.depends_on) end)), '{}')
+           'dependencies', case when s.step ->> 'run_when' = 'any_satisfied' then cardinality(d.depends_on) end,
+           'wait_for', nullif(s.step -> 'wait_for', 'null') || jsonb_build_object('key', tasker.condition_path(s.step #>> '{wait_for,key}')::text)))
+                || case when s.step -> 'handler' = 'null' and jsonb_typeof(s.step -> 'wait_for') = 'object' then '{"handler": null}'::jsonb else '{}' end, '{}')
     from steps s
     left join dependencies d on d.ordinal = s.ordinal
 $$;

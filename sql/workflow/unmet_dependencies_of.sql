@@ -4,6 +4,9 @@ stable
 set search_path = pg_catalog, pg_temp
 as $$
   select coalesce(d.edges, 0) - tasker.dependencies_met(s.options, d.done, d.excused, d.finished)
+         + case when s.options ? 'wait_for' and exists (select from tasker.event_waits w
+                                                         where w.workflow_step_uuid = s.workflow_step_uuid and w.ended_at is null)
+                then tasker.wait_weight(s.options) else 0 end
     from tasker.workflow_steps s
    cross join lateral (
      select count(*)::int as edges, (count(*) filter (where x.counts_as = 'satisfied'))::int as done,
@@ -17,4 +20,4 @@ as $$
       where e.to_step_uuid = p_step_uuid and e.waived is null) d
    where s.workflow_step_uuid = p_step_uuid
 $$;
-comment on function tasker.unmet_dependencies_of(uuid) is 'What unmet_dependencies of a step must be: counted anew from the states of what it depends on.';
+comment on function tasker.unmet_dependencies_of(uuid) is 'What unmet_dependencies of a step must be: counted anew from the states of what it depends on, and the event that it waits for.';

@@ -236,6 +236,14 @@ ATTEMPTS: dict[str, list[Attempt]] = {
         nothing(f"""select task_uuid from tasker.command_all('cancel_task', '{{"namespace": "rival"}}', {_BY}, p_dry_run => false)"""),
     ],
     "schedule_tasks": [refused_to("select tasker.schedule_tasks('nightly', '@daily', 'flow', p_namespace => 'rival')")],
+    "emit_event": [
+        refused_to("select * from tasker.emit_event('approved', 'rival', p_namespace => 'rival')"),
+        # the same event in the own namespace is another one
+        answers("select outcome from tasker.emit_event('told', 'secret', p_namespace => 'acme')", "emitted", "events", "audit_events", "changes", "q_orchestration_step_results"),
+    ],
+    "get_event": [
+        refused_to("select * from tasker.get_event('told', 'secret', 'rival')"),
+    ],
     "pause_schedule": [hidden(f"select tasker.pause_schedule('nightly', {_BY}, p_namespace => 'rival')")],
     "resume_schedule": [hidden(f"select tasker.resume_schedule('nightly', {_BY}, p_namespace => 'rival')")],
     "remove_schedule": [hidden(f"select tasker.remove_schedule('nightly', {_BY}, p_namespace => 'rival')")],
@@ -413,6 +421,9 @@ def build(root: Engine, acme_dsn: str, conn: psycopg.Connection[Any]) -> World:
         json.dumps({"name": "flow", "namespace": "rival", "description": MARK, "steps": [{"name": "a"}]}),
     )
     root.one("select tasker.schedule_tasks('nightly', '@daily', 'flow', %s, 'rival')", json.dumps({"secret": MARK}))
+    root.one(
+        "select tasker.emit_event('told', 'secret', %s, 'rival', p_keep => '1 hour')", json.dumps({"secret": MARK})
+    )
     # its time has come; a tick of somebody else is not to create its task
     root.run("update tasker.schedules set next_due_at = date_trunc('day', next_due_at) - interval '1 day'")
     root.one("select tasker.configure_breaker('rival-tool')")

@@ -28,12 +28,13 @@ VERIFYING = REPORTING | {"verify_audit", "audit_digest", "verify_digest", "objec
 ATTEMPTING = {"attempt_command", "record_refusal"}
 CREATING = {
     "register_template", "ensure_namespace", "create_task", "create_tasks", "create_task_from_graph", "cancel_task",
-    "schedule_tasks", "cron_times", "command_all",
+    "schedule_tasks", "cron_times", "command_all", "emit_event", "get_event",
 }  # fmt: skip
 WORKING = {
     "register_worker", "worker_heartbeat", "shutdown_worker", "claim_steps", "complete_step", "complete_steps", "fail_step", "report_and_claim",
     "extend_leases", "held_claims", "orchestrate", "tick", "register_processor", "processor_heartbeat", "transition_task",
     "transition_with_ownership", "worker_state", "report_validation", "save_checkpoint", "find_tasks",
+    "emit_event", "get_event",
     # around a call of a tool: may I, and how it went; what a breaker is made of stays with operators
     "breaker_allows", "breaker_permit", "breaker_state", "record_breaker_result",
 }  # fmt: skip
@@ -102,7 +103,7 @@ _CATALOGUE = {
 }  # fmt: skip
 _WORK = {
     "task_overview", "step_overview", "timeline", "task_namespaces", "named_tasks", "named_steps", "tasks", "workflow_steps",
-    "workflow_step_edges", "task_transitions", "workflow_step_transitions", "schedules",
+    "workflow_step_edges", "task_transitions", "workflow_step_transitions", "schedules", "events", "event_waits",
 }  # fmt: skip
 _DRIVE = {
     "workers", "worker_transitions", "worker_overview", "job_workers", "circuit_breakers", "circuit_breaker_transitions",
@@ -133,7 +134,14 @@ READS = {
 # views read as whoever asks: of these tables a role reads the columns that its views show, and no others
 READS_PARTLY = {
     "tasker_client": {"step_claims"},
-    "tasker_worker": {"tasks", "task_transitions", "workflow_steps", "workflow_step_transitions", "step_claims"},
+    "tasker_worker": {
+        "tasks",
+        "task_transitions",
+        "workflow_steps",
+        "workflow_step_transitions",
+        "step_claims",
+        "event_waits",
+    },
     "tasker_operator": set(),
     "tasker_auditor": {"tasks", "workflow_steps", "workers", "step_claims", "idempotency_keys"},
     "tasker_monitor": {"idempotency_keys", "task_transitions", "workflow_step_transitions", "attached_transitions"},

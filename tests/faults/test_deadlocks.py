@@ -43,6 +43,7 @@ def flow(vocabulary: str, chance: random.Random) -> Row:
                 else {}
             ),
             **more,
+            **({"wait_for": {"event": "told", "value": chance.randint(1, 9)}} if chance.random() < 0.1 else {}),
         )
 
     fields: dict[str, Any] = {"vocabulary": vocabulary, "max_retries": 1}
@@ -92,6 +93,15 @@ class Player:
             (1, lambda: engine.table("recover", p_dry_run=False, **BY)),
             (1, lambda: engine.call("purge_expired")),
             (1, self.move_task),
+            (
+                2,
+                lambda: engine.table(
+                    "emit_event",
+                    p_event="told",
+                    p_key=str(self.chance.randint(1, 9)),
+                    p_namespace=self.chance.choice(NAMESPACES),
+                ),
+            ),
         ]
 
     def task(self) -> UUID:

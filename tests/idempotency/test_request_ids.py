@@ -22,6 +22,7 @@ REPEATABLE = {
     "create_tasks": "every request of the batch has an idempotency key of its own",
     "define_vocabulary": "says how it is to be",
     "diagnose_work": "only looks",
+    "emit_event": "the event is told once: repeated says so",
     "ensure_namespace": "says how it is to be",
     "extend_leases": "again is as good as once",
     "live_overview": "counts every log row once",

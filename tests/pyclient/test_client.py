@@ -277,6 +277,27 @@ def test_schedules(api: Any) -> None:
         api.cron_times("never")
 
 
+def test_events(api: Any) -> None:
+    wait = {"event": "approved", "key": "$.context.order"}
+    task = api.create_task_from_graph({"name": "flow", "steps": [{"name": "ship", "wait_for": wait}]}, {"order": 7})
+    (step,) = api.steps(task)
+    assert (step.waits_for, step.state) == ("event approved of 7", "pending")
+    assert api.get_event("approved", "7") is None
+    told = api.emit_event("approved", "7", {"by": "anna"}, requested_by="anna", keep=None)
+    assert (told.outcome, told.payload, told.emitted_by) == ("emitted", {"by": "anna"}, "anna")
+    assert api.emit_event("approved", "7", 1).outcome == "differs"
+    api.orchestrate()
+    (claim,) = api.claim_steps(api.register_worker("w"))
+    assert claim.inputs == {"approved": {"by": "anna"}}
+    api.emit_event("approved", "8")
+    found = api.emitted_events("default", "approved", limit=1)
+    assert [(event.key, event.payload) for event in found] == [("8", {})]
+    event = api.get_event("approved", "7")
+    assert event is not None and (event.payload, event.keep_until) == ({"by": "anna"}, None)
+    with pytest.raises(InvalidDefinition):
+        api.emit_event("", "7")
+
+
 def test_commands_for_steps(api: Any) -> None:
     for command in ("retry_step", "reset_step"):
         task_uuid, step_uuid = blocked_task(api)

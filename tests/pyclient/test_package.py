@@ -23,7 +23,7 @@ PACKAGE = ROOT / "pyclient" / "pgtasker"
 # Methods that are no SQL function of the same name.
 OWN_METHODS = {
     "open", "close", "task", "tasks", "step", "steps", "worker", "workers", "breaker", "breakers", "timeline", "wait", "events",
-    "schedules",
+    "schedules", "emitted_events",
 }  # fmt: skip
 
 

@@ -164,6 +164,27 @@ def test_breakers(served: Api) -> None:
     assert client.post("/v1/breakers/curl/reset", json=WHY).json() == {"state": "CLOSED"}
 
 
+def test_events(served: Api) -> None:
+    client = served["operator"]
+    flow = {
+        "name": "flow",
+        "namespace": "told",
+        "steps": [{"name": "ship", "wait_for": {"event": "approved", "value": "7/a"}}],
+    }
+    task = client.post("/v1/tasks/graph", json={"graph": flow}).json()["task_uuid"]
+    (step,) = client.get(f"/v1/tasks/{task}/workflow_steps").json()["steps"]
+    assert step["waits_for"] == "event approved of 7/a"
+    assert client.get("/v1/events/told/approved/7%2Fa").status_code == 404
+    first = client.put("/v1/events/told/approved/7%2Fa", json={"payload": {"by": "anna"}, "requested_by": "anna"})
+    assert first.status_code == 200 and first.json()["outcome"] == "emitted"
+    assert first.json()["emitted_by"].startswith("anna via ")
+    again = client.put("/v1/events/told/approved/7%2Fa", json={"payload": 1}).json()
+    assert (again["outcome"], again["payload"]) == ("differs", {"by": "anna"})
+    assert client.get("/v1/events/told/approved/7%2Fa").json()["payload"] == {"by": "anna"}
+    (listed,) = client.get("/v1/events", params={"namespace": "told"}).json()
+    assert (listed["event"], listed["key"]) == ("approved", "7/a")
+
+
 def test_schedules_and_paused_namespaces(served: Api) -> None:
     client = served["operator"]
     client.post("/v1/templates", json={"template": {"name": "flow", "namespace": "clock", "steps": chain("a")}})

@@ -47,6 +47,7 @@ def keys(served: Api) -> dict[str, str]:
     return {
         "task_uuid": str(task), "job_id": str(task), "step_uuid": str(engine.steps(task)["a"]), "tool": "curl",
         "worker_uuid": str(worker), "worker_id": str(worker), "lifecycle": "tasker.task", "namespace": "default", "schedule": "hourly",
+        "event": "approved", "key": "order-7",
     }  # fmt: skip
 
 

@@ -53,6 +53,7 @@ class Player:
             (2, self.look),
             (1, self.hold_up),
             (1, self.command_all),
+            (1, self.emit),
         ]
 
     def play(self, until: float) -> None:
@@ -141,6 +142,7 @@ class Player:
             on_failure=self.draw.choice(["block"] * 6 + ["continue", "stop"]),
             run_when=self.draw.choice([None, None, "any_satisfied", "all_finished"]) if depends_on else None,
             **(self.a_condition() if self.draw.random() < 0.3 else {}),
+            **(self.a_wait() if self.draw.random() < 0.2 else {}),
         )
 
     def a_start(self) -> Row:
@@ -164,6 +166,21 @@ class Player:
             "condition": self.draw.choice(["$.inputs.* > 0.5", "$.context.never", "1 == 1"]),
             "when_unmet": self.draw.choice(["skip", "skip_dependents", "fail"]),
         }
+
+    def a_wait(self) -> Row:
+        key = {"value": self.draw.randint(1, 20)}
+        time = {
+            "timeout_seconds": self.draw.choice([0.01, 0.5]),
+            "on_timeout": self.draw.choice(["fail", "skip", "run"]),
+        }
+        return {
+            "wait_for": {"event": "told", **key, **self.draw.choice([{}, time])},
+            **self.draw.choice([{}, {"handler": None}]),
+        }
+
+    def emit(self) -> None:
+        key = str(self.draw.randint(1, 20))
+        self.engine.table("emit_event", p_event="told", p_key=key, p_namespace=self.draw.choice(NAMESPACES))
 
     def resume(self) -> None:
         self.tasks.append(self.engine.call("resume_task", p_task_uuid=self.task(), **BY))
@@ -239,6 +256,9 @@ def test_eight_sessions_do_everything_to_the_same_tasks(engine: Engine, open_eng
     print(seed, len(tasks), outcomes)
     assert outcomes["done"] > 500, outcomes
     engine.check()
+    for key in range(1, 21):
+        for namespace in NAMESPACES:
+            engine.table("emit_event", p_event="told", p_key=str(key), p_namespace=namespace)
 
     # and everything that was not ended by hand can still be brought to an end
     for hours in range(1, 30):

@@ -33,6 +33,7 @@ for _name, _target, _help in (
     ("template", "pgtasker.cli.template:app", "Register and read workflow templates."),
     ("worker", "pgtasker.cli.worker:app", "Run and supervise workers."),
     ("schedule", "pgtasker.cli.schedule:app", "Create tasks by the clock."),
+    ("event", "pgtasker.cli.event:app", "Tell steps that wait what happened outside."),
     ("tool", "pgtasker.cli.tool:app", "Look at tools and set how long their steps may take."),
     ("breaker", "pgtasker.cli.breaker:app", "Look at circuit breakers, set them up, and reset them."),
     ("lifecycle", "pgtasker.cli.lifecycle:app", "Print the state machines, drawn from their rows."),

@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 from pgtasker import AsyncClient, Explanation, __version__
 from pgtasker import _rows as rows
 from pgtasker._statements import Statement
-from pgtasker.errors import InvalidDefinition
+from pgtasker.errors import InvalidDefinition, NotFound
 from pgtasker.web import bodies, dashboard, problems
 from pgtasker.web.gate import Gate, Token
 from pgtasker.web.limits import MAX_BODY_BYTES, Limits
@@ -428,6 +428,44 @@ def _namespace_route(verb: str, says: str) -> None:
 
 _namespace_route("pause", "Hand out no step of a namespace until it is resumed.")
 _namespace_route("resume", "Hand out the steps of a paused namespace again.")
+
+# ------------------------------------------------------------------------------------------------------------ events
+
+EventName = Annotated[str, Path(pattern=r"^[^\x00]+$", max_length=200, description="What happened.")]
+EventKey = Annotated[str, Path(pattern=r"^[^\x00]+$", max_length=500, description="To what.")]
+
+
+@v1.get("/events", tags=["events"], responses=READING)
+async def list_events(
+    caller: Calling, namespace: bodies.Namespace | None = None, event: bodies.Name | None = None, limit: Limit = 50
+) -> list[rows.EmittedEvent]:
+    """The newest events."""
+    return await caller.client.emitted_events(namespace, event, limit)
+
+
+@v1.get("/events/{namespace}/{event}/{key:path}", tags=["events"], responses=READING)
+async def get_event(caller: Calling, namespace: Space, event: EventName, key: EventKey) -> rows.EmittedEvent:
+    """One event."""
+    found = await caller.client.get_event(event, key, namespace=namespace)
+    if found is None:
+        raise NotFound(f"event {event} of {key} was not emitted")
+    return found
+
+
+@v1.put("/events/{namespace}/{event}/{key:path}", tags=["events"], responses=WRITING)
+async def emit_event(
+    caller: Calling, namespace: Space, event: EventName, key: EventKey, body: bodies.NewEvent
+) -> rows.Emission:
+    """Tell that something happened; the first to tell it wins, and the answer says what is there."""
+    return await caller.client.emit_event(
+        event,
+        key,
+        body.payload,
+        namespace=namespace,
+        requested_by=caller.named(body.requested_by),
+        keep=body.keep,
+    )
+
 
 # -------------------------------------------------------------------------------------------------- circuit breakers
 

@@ -98,6 +98,18 @@ class NewSchedule(Attributed):
     )
 
 
+class NewEvent(BaseModel):
+    """What happened outside. It is told once, so the call is safe to repeat as it is."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    payload: Any = Field(default={}, description="Input of the steps that wait, under the event's name.")
+    requested_by: Said | None = Field(default=None, description="On whose behalf; kept with the name of the token.")
+    keep: Annotated[float, Field(ge=3600, le=366 * 86400)] | None = Field(
+        default=90 * 86400, description="Seconds until it may be forgotten; null: never."
+    )
+
+
 class NewTemplate(Body):
     """A template."""
 

@@ -57,7 +57,7 @@ INPUTS = _rows(
 )
 STEPS = _rows(
     "SELECT workflow_step_uuid, name, handler, ordinal, state, phase, attempts, max_attempts, unmet_dependencies,"
-    " worker_uuid, lease_expires_at, next_retry_at, state_since, left_out,"
+    " worker_uuid, lease_expires_at, next_retry_at, state_since, left_out, waits_for,"
     " coalesce(last_error ->> 'message', left(last_error::text, 300)) AS error"
     " FROM tasker.step_overview WHERE task_uuid = %(task_uuid)s::uuid AND ordinal > %(after)s::int"
     " AND (%(phase)s::text IS NULL OR phase = %(phase)s::text)"
