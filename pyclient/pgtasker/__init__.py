@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pgtasker._rows import EmittedEvent as EmittedEvent
     from pgtasker._rows import Explanation as Explanation
     from pgtasker._rows import Finding as Finding
+    from pgtasker._rows import LimitOverview as LimitOverview
     from pgtasker._rows import Reason as Reason
     from pgtasker._rows import Recovery as Recovery
     from pgtasker._rows import Schedule as Schedule
@@ -92,6 +93,7 @@ _EXPORTS: dict[str, str] = {
     "EmittedEvent": "_rows",
     "Explanation": "_rows",
     "Finding": "_rows",
+    "LimitOverview": "_rows",
     "Reason": "_rows",
     "Recovery": "_rows",
     "Schedule": "_rows",

@@ -44,6 +44,7 @@ from ._rows import (
     EmittedEvent,
     Explanation,
     Finding,
+    LimitOverview,
     Recovery,
     Schedule,
     ScheduledTask,
@@ -1369,7 +1370,7 @@ class AsyncClient:
         """Return the newest events, of one namespace or name if given."""
         return await self._rows(sql.EMITTED_EVENTS, {"namespace": namespace, "event": event, "limit": limit}, conn)
 
-    # ------------------------------------------------------------------------------------------- tools, breakers
+    # ----------------------------------------------------------------------------------- tools, breakers, limits
 
     async def configure_tool(
         self,
@@ -1431,6 +1432,73 @@ class AsyncClient:
                 "vocabulary": vocabulary,
                 "request_id": request_id,
             },
+            conn,
+        )
+
+    async def set_limit(
+        self,
+        scope: str,
+        name: str,
+        concurrency: int | None = None,
+        rate: int | None = None,
+        per: float | dt.timedelta = 1.0,
+        namespace: str | None = None,
+        *,
+        request_id: str | None = None,
+        conn: AsyncCallersConnection | None = None,
+    ) -> UUID:
+        """Limit how many steps run at once, how many start in a time, or both; returns the key of the limit.
+
+        Called again for the same it sets both anew. Steps that run go on; those beyond wait in line and use up no
+        attempt.
+
+        Args:
+            scope: ``tool``, ``namespace`` or ``template``.
+            name: of the tool (what steps name as theirs; their handler where they name none), namespace or template.
+            concurrency: so many run at once; None: any number.
+            rate: so many start in any stretch of time as long as ``per``; None: any number.
+            per: seconds.
+            namespace: where the template stands (``default``), or whose steps of the tool are counted; None counts
+                those of all namespaces together.
+            request_id: makes the call safe to repeat.
+            conn: the caller's transaction.
+
+        Raises:
+            InvalidDefinition: no scope, or numbers that make no sense.
+            NotFound: there is no such namespace.
+            PermissionDenied: the login is bound, and what it limits is shared.
+        """
+        return await self._one(
+            sql.SET_LIMIT,
+            {
+                "scope": scope,
+                "name": name,
+                "concurrency": concurrency,
+                "rate": rate,
+                "per": as_seconds(per, "per"),
+                "namespace": namespace,
+                "request_id": request_id,
+            },
+            conn,
+        )
+
+    async def remove_limit(
+        self,
+        scope: str,
+        name: str,
+        namespace: str | None = None,
+        *,
+        request_id: str | None = None,
+        conn: AsyncCallersConnection | None = None,
+    ) -> None:
+        """Take a limit away: what waits for it is queued.
+
+        Raises:
+            NotFound: there is none.
+        """
+        await self._one(
+            sql.REMOVE_LIMIT,
+            {"scope": scope, "name": name, "namespace": namespace, "request_id": request_id},
             conn,
         )
 
@@ -1620,6 +1688,10 @@ class AsyncClient:
             NotFound: it has none.
         """
         return _only(await self._rows(sql.BREAKERS, {"tool": tool}, conn), "circuit_breaker", tool)
+
+    async def limits(self, *, conn: AsyncCallersConnection | None = None) -> list[LimitOverview]:
+        """Return all limits with what they have given away and how many steps wait for them."""
+        return await self._rows(sql.LIMITS, {}, conn)
 
     async def timeline(
         self, task_uuid: UUID | str, *, conn: AsyncCallersConnection | None = None

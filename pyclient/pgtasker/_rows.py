@@ -358,6 +358,26 @@ class BreakerOverview:
 
 
 @dataclass(frozen=True, slots=True)
+class LimitOverview:
+    """One limit as view ``tasker.limit_overview`` shows it: what it has given away, and who waits for it."""
+
+    scope: str
+    name: str
+    namespace: str | None
+    concurrency: int | None
+    running: int
+    rate: int | None
+    per: dt.timedelta | None
+    started: int
+    reserved: int
+    waiting: int
+    waiting_since: dt.datetime | None
+    next_start_at: dt.datetime | None
+    created_at: dt.datetime
+    limit_uuid: UUID
+
+
+@dataclass(frozen=True, slots=True)
 class BreakerPermit:
     """The answer of ``breaker_permit``: where it is not ``allowed``, ``retry_at`` says when to ask again."""
 

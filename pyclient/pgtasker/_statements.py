@@ -251,7 +251,7 @@ PROCESSOR_HEARTBEAT = _scalar(
     "processor_heartbeat", dt.datetime, {"processor_uuid": "uuid", "lease": "interval"}, repeatable=True
 )
 
-# ----------------------------------------------------------------------------------------------- tools, breakers
+# --------------------------------------------------------------------------------------- tools, breakers, limits
 
 CONFIGURE_TOOL: Statement[str] = _scalar(
     "configure_tool", str, {"tool": "text", "timeout": "interval", **_REQUEST}, repeatable=True
@@ -283,6 +283,23 @@ RECORD_BREAKER_RESULT = _scalar(
     {"tool": "text", "success": "boolean", "error": "jsonb", "permit_uuid": "uuid", **_REQUEST},
 )
 RESET_BREAKER = _command("reset_breaker", "tool", "text")
+SET_LIMIT = _scalar(
+    "set_limit",
+    UUID,
+    {
+        "scope": "text",
+        "name": "text",
+        "concurrency": "int",
+        "rate": "int",
+        "per": "interval",
+        "namespace": "text",
+        **_REQUEST,
+    },
+    repeatable=True,
+)
+REMOVE_LIMIT: Statement[str] = _scalar(
+    "remove_limit", str, {"scope": "text", "name": "text", "namespace": "text", **_REQUEST}
+)
 
 # ------------------------------------------------------------------------------------------------------------ read
 
@@ -343,6 +360,11 @@ BREAKERS = Statement(
     f"SELECT {_columns(rows.BreakerOverview)} FROM tasker.breaker_overview"
     " WHERE %(tool)s::text IS NULL OR tool = %(tool)s::text ORDER BY tool".encode(),
     args_row(rows.BreakerOverview),
+    repeatable=True,
+)
+LIMITS = Statement(
+    f"SELECT {_columns(rows.LimitOverview)} FROM tasker.limit_overview ORDER BY scope, name, namespace".encode(),
+    args_row(rows.LimitOverview),
     repeatable=True,
 )
 EXPLAIN_TASK: Statement[dict[str, Any]] = _scalar("explain_task", dict, {"task_uuid": "uuid"}, repeatable=True)

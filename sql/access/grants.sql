@@ -70,7 +70,7 @@ grant select (workflow_step_uuid, lifecycle, worker_uuid, claim_uuid) on tasker.
 grant execute on function
     tasker.give_up_task(uuid, text, text, text), tasker.resolve_task(uuid, text, text, text), tasker.reset_task(uuid, text, text, text),
     tasker.resume_task(uuid, text, text, text), tasker.pass_validation(uuid, text, text, text), tasker.fail_validation(uuid, text, text, text),
-    tasker.configure_tool(text, interval, text),
+    tasker.configure_tool(text, interval, text), tasker.set_limit(text, text, int, int, interval, text, text), tasker.remove_limit(text, text, text, text),
     tasker.cancel_step(uuid, text, text, text), tasker.skip_step(uuid, text, text, text), tasker.retry_step(uuid, text, text, text),
     tasker.reset_step(uuid, text, text, text), tasker.resolve_step(uuid, text, text, jsonb, text), tasker.transition_step(uuid, text, jsonb, text),
     tasker.start_worker(uuid, text, text, text), tasker.pause_worker(uuid, text, text, text), tasker.resume_worker(uuid, text, text, text), tasker.terminate_worker(uuid, text, text, text),
@@ -84,6 +84,7 @@ grant execute on function
   to tasker_operator;
 grant select on tasker.workers, tasker.worker_transitions, tasker.worker_overview, tasker.job_workers, tasker.circuit_breakers,
                 tasker.circuit_breaker_transitions, tasker.breaker_overview, tasker.processors, tasker.step_claims, tasker.work_queues, tasker.timers, tasker.rejected_transitions, tasker.tools,
+                tasker.limits, tasker.limit_slots, tasker.limit_waits, tasker.limit_overview,
                 tasker.schema_info
   to tasker_operator, tasker_monitor;
 -- contents: partial results, stored answers

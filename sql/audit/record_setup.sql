@@ -43,6 +43,11 @@ create or replace trigger record_setup
 comment on trigger record_setup on tasker.circuit_breakers is 'Who changed what a circuit breaker goes by?';
 
 create or replace trigger record_setup
+  after insert or update or delete on tasker.limits
+  for each row execute function tasker.record_setup('limit', 'scope', 'name', 'namespace');
+comment on trigger record_setup on tasker.limits is 'Who set a limit, changed it or took it away?';
+
+create or replace trigger record_setup
   after insert or update or delete on tasker.tools
   for each row execute function tasker.record_setup('tool', 'tool');
 comment on trigger record_setup on tasker.tools is 'Who set up a tool?';

@@ -30,6 +30,9 @@ begin
                       when o.phase = 'running' then format('is held by worker %s until %s', o.worker_uuid, o.lease_expires_at)
                       when o.phase in ('queued', 'pending') and o.unmet_dependencies <= 0 and requeued.due_at is not null
                         then format('waits until %s to stand in its queue', requeued.due_at)
+                      when limited.scope is not null
+                        then format('waits for %s %s, of which %s: it is number %s in line', limited.scope, limited.name,
+                                    concat_ws(' and ', limited.concurrency || ' run at once', limited.rate || ' start in ' || limited.per), limited.place)
                       when o.phase = 'queued' and (select n.paused_at is not null from tasker.task_namespaces n where n.namespace = o.namespace)
                         then format('stands in the queue of namespace %s, which is paused', o.namespace)
                       when o.phase = 'queued' then format('stands in the queue of namespace %s; %s', o.namespace,
@@ -55,6 +58,7 @@ begin
                         then format('select * from tasker.emit_event(%L, %L, ''{...}'', %L)', wait.event, wait.key, o.namespace)
                       when o.phase = 'running' and o.lease_expires_at <= tasker.clock() then 'select tasker.tick()'
                       when o.phase in ('queued', 'pending') and o.unmet_dependencies <= 0 and requeued.due_at is not null then null
+                      when limited.scope is not null then 'select * from tasker.limit_overview'
                       when o.phase = 'queued' and (select n.paused_at is not null from tasker.task_namespaces n where n.namespace = o.namespace)
                         then format('select tasker.resume_namespace(%L, p_reason => ''...'', p_requested_by => ''...'')', o.namespace)
                       when o.phase = 'queued' then format('pgtasker worker run your_module:worker --namespace %s', o.namespace)
@@ -65,6 +69,11 @@ begin
             left join lateral (select w.event, w.key, w.since, w.due_at, s.options #>> '{wait_for,on_timeout}' as on_timeout
                                  from tasker.event_waits w join tasker.workflow_steps s on s.workflow_step_uuid = w.workflow_step_uuid
                                 where w.workflow_step_uuid = o.workflow_step_uuid and w.ended_at is null) wait on o.waits_for is not null
+            left join lateral (select l.*, (select count(*) from tasker.limit_waits x where x.limit_uuid = w.limit_uuid and x.place <= w.place) as place
+                                 from tasker.limit_waits w
+                                 join tasker.limits l on l.limit_uuid = w.limit_uuid
+                                where w.workflow_step_uuid = o.workflow_step_uuid and o.phase in ('queued', 'pending', 'trial')
+                                order by w.sort_key desc limit 1) limited on true
            where o.task_uuid = p_task_uuid
              and not (o.is_terminal and (o.phase in ('succeeded', 'resolved') or o.left_out))
            order by 4, o.ordinal

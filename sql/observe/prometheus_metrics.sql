@@ -55,6 +55,11 @@ begin
               from tasker.metrics_workers w where w.phase <> 'unresponsive' group by w.vocabulary) w
      cross join (values ('pgtasker_worker_capacity_steps'), ('pgtasker_worker_held_steps')) as m(family)
     union all
+    select m.family, array[tasker.metrics_label('scope', l.scope), tasker.metrics_label('name', l.name), tasker.metrics_label('namespace', l.namespace)],
+           case m.family when 'pgtasker_limit_running_steps' then l.running else l.waiting end, '', 0
+      from tasker.limit_overview l
+     cross join (values ('pgtasker_limit_running_steps'), ('pgtasker_limit_waiting_steps')) as m(family)
+    union all
     select 'pgtasker_overdue_timers', null, (select count(*) from tasker.timers t where t.due_at <= tasker.clock()), '', 0
   ), families (position, family, kind, help) as (
     values (1, 'pgtasker_info', 'gauge', 'The installed version.'),
@@ -68,7 +73,9 @@ begin
            (9, 'pgtasker_queue_oldest_message_age_seconds', 'gauge', 'Age of the oldest message in a queue; 0 if it is empty.'),
            (10, 'pgtasker_worker_capacity_steps', 'gauge', 'How many steps the workers that are alive run at once.'),
            (11, 'pgtasker_worker_held_steps', 'gauge', 'How many steps they hold.'),
-           (12, 'pgtasker_overdue_timers', 'gauge', 'Timers that are due and that nobody has fired yet.')
+           (12, 'pgtasker_limit_running_steps', 'gauge', 'Steps that run and count for a limit of how many run at once.'),
+           (13, 'pgtasker_limit_waiting_steps', 'gauge', 'Steps in the line of a limit.'),
+           (14, 'pgtasker_overdue_timers', 'gauge', 'Timers that are due and that nobody has fired yet.')
   )
   select string_agg(format(e'# HELP %1$s %2$s\n# TYPE %1$s %3$s\n', f.family, f.help, f.kind)
                     || coalesce((select string_agg(f.family || s.suffix || coalesce('{' || array_to_string(s.labels, ',') || '}', '')

@@ -123,6 +123,13 @@ as $$
      and not exists (select from queued q where (q.queue_name = 'orchestration_step_results') = tasker.runs_in_engine(s.options)
                         and q.workflow_step_uuid = s.workflow_step_uuid)
      and not exists (select from tasker.timers m where m.workflow_step_uuid = s.workflow_step_uuid and m.sort_key = s.sort_key)
+     and not exists (select from tasker.limit_waits w where w.workflow_step_uuid = s.workflow_step_uuid and w.sort_key = s.sort_key)
+  union all
+  -- its slots count it as running; the other way round is no mistake: a limit that was set meanwhile may not know of it
+  select 'slot_of_idle_step', 'step', s.workflow_step_uuid, jsonb_build_object('state', s.to_state, 'limit', l.limit_uuid),
+         format('select tasker.free_slots(array[%L::uuid])', s.workflow_step_uuid)
+    from steps s join tasker.limit_slots l on l.workflow_step_uuid = s.workflow_step_uuid and l.reserved_until is null
+   where s.claim_uuid is null
   union all
   select 'reported_without_message', 'step', s.workflow_step_uuid, jsonb_build_object('state', s.to_state),
          format('select tasker.settle_steps(array[%L::uuid])', s.workflow_step_uuid)

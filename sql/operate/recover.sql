@@ -29,10 +29,11 @@ begin
       select t.* from tasker.tasks t where (p_task_uuid is null or t.task_uuid = p_task_uuid) and t.completed_at is null
     ), steps as materialized (
       select s.workflow_step_uuid, s.task_uuid, s.namespace, s.claim_uuid, s.acceptance, c.sort_key, x.phase,
-             -- it stands in its queue, or waits in a timer to be put there again
+             -- it stands in its queue, or waits in a timer or in the line of a limit to be put there again
              x.phase in ('queued', 'trial') or (x.phase = 'pending' and s.handed_out_at is not null) as is_queued,
              exists (select from queued q where q.step_uuid = s.workflow_step_uuid) as has_message,
-             exists (select from tasker.timers t where t.workflow_step_uuid = s.workflow_step_uuid and t.sort_key = c.sort_key) as has_timer
+             exists (select from tasker.timers t where t.workflow_step_uuid = s.workflow_step_uuid and t.sort_key = c.sort_key)
+             or exists (select from tasker.limit_waits w where w.workflow_step_uuid = s.workflow_step_uuid and w.sort_key = c.sort_key) as has_timer
         -- of a task that has ended, what could not be cancelled is left where it is
         from open_tasks o
        cross join lateral (select s.* from tasker.workflow_steps s where s.task_uuid = o.task_uuid offset 0) s

@@ -21,6 +21,8 @@ begin
         ('step_claims', 'namespace = any (%s)'), ('step_checkpoints', 'namespace = any (%s)'),
         ('timers', 'namespace = any (%s)'), ('schedules', 'namespace = any (%s)'),
         ('events', 'namespace = any (%s)'), ('event_waits', 'namespace = any (%s)'), ('work_queues', 'namespace = any (%s)'),
+        ('limits', 'namespace = any (%s)'), ('limit_waits', 'namespace = any (%s)'),
+        ('limit_slots', 'exists (select from tasker.limits l where l.limit_uuid = limit_slots.limit_uuid)'),
         ('attached_lifecycles', 'namespace = any (%s)'), ('attached_transitions', 'namespace = any (%s)'),
         ('workers', 'namespaces <@ %s'), ('worker_transitions', 'tasker.may_see_worker(worker_uuid)'),
         ('job_workers', 'tasker.may_see_worker(worker_uuid)'),

@@ -33,6 +33,7 @@ begin
   perform tasker.time_out_tasks(array(select distinct t.task_uuid from unnest(p_timers) t where t.kind = 'task_timeout'));
   perform tasker.retry_tasks(p_timers);
   perform tasker.requeue_steps(p_timers);
+  perform tasker.look_at_limits(p_timers);
 
   -- tasks that somebody moved by hand and left: a living owner keeps them, anybody else's are driven on
   v_tasks := array(

@@ -132,6 +132,7 @@ begin
       from (select (m.metadata ->> 'claim_uuid')::uuid as claim_uuid, count(*)::int as steps
               from unnest(v_moves) m where m.workflow_step_uuid <> all (v_kept) group by 1 order by 1) c;
     perform tasker.count_down_claims(v_claims, v_counts);
+    perform tasker.free_slots(array(select m.workflow_step_uuid from unnest(v_moves) m where m.workflow_step_uuid <> all (v_kept)));
     -- the wake-up for orchestration leaves in the same commit as the result
     v_steps := array(select m.workflow_step_uuid from unnest(v_moves) m
                       where m.workflow_step_uuid <> all (v_kept)

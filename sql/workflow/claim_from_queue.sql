@@ -17,6 +17,7 @@ declare
   v_moves tasker.step_move[];
   v_claim uuid;
   v_now   timestamptz;
+  v_waiting uuid[];
   v_held  uuid[];
 begin
   v_claim := tasker.uuid_generate_v7();
@@ -26,15 +27,19 @@ begin
                                                                                         'claim_uuid', v_claim)) m
                     cross join lateral (select from tasker.tasks t
                                          where t.task_uuid = m.task_uuid and t.completed_at is null limit 1) goes_on);
-  if cardinality(v_moves) = 0 then
-    return;
-  end if;
-  v_held := tasker.hold_back_steps(array(select m.workflow_step_uuid from unnest(v_moves) m), v_claim, p_lease);
+  v_waiting := tasker.claim_slots(array(select m.workflow_step_uuid from unnest(v_moves) m), v_now, true);
+  v_held := v_waiting || tasker.hold_back_steps(array(select m.workflow_step_uuid from unnest(v_moves) m where m.workflow_step_uuid <> all (v_waiting)),
+                                                v_claim, p_lease);
   if cardinality(v_held) > 0 then
     v_moves := array(select m from unnest(v_moves) m where m.workflow_step_uuid <> all (v_held));
-    if cardinality(v_moves) = 0 then
-      return;
-    end if;
+  end if;
+  if cardinality(v_moves) < cardinality(p_step_uuids) then
+    -- what was taken or kept for those that are not claimed after all
+    perform tasker.free_slots(array(select s from unnest(p_step_uuids) s
+                                     where s <> all (v_waiting) and s not in (select m.workflow_step_uuid from unnest(v_moves) m)));
+  end if;
+  if cardinality(v_moves) = 0 then
+    return;
   end if;
   v_steps := array(select m.workflow_step_uuid from unnest(v_moves) m);
 

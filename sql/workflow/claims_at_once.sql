@@ -8,12 +8,14 @@ set jit = off
 as $$
 declare
   v_priority int;
+  v_claims   tasker.step_move[];
+  v_without  uuid[];
 begin
   if coalesce((p_claimant).room, 0) <= 0 or cardinality(p_moves) = 0 then
     return array[]::tasker.step_move[];
   end if;
   select greatest(0, max(q.priority)) into v_priority from tasker.work_queues q where q.namespace = (p_claimant).namespace;
-  return array(
+  v_claims := array(
     select c
       from tasker.follow_moves(array(
              select m
@@ -28,6 +30,11 @@ begin
                 and m.namespace = (p_claimant).namespace
               limit (p_claimant).room),
              'claim', jsonb_build_object('worker_uuid', (p_claimant).worker_uuid, 'claim_uuid', (p_claimant).claim_uuid)) c);
+  v_without := tasker.claim_slots(array(select c.workflow_step_uuid from unnest(v_claims) c), (p_claimant).claimed_at, false);
+  if cardinality(v_without) > 0 then  -- they wait in their queues
+    v_claims := array(select c from unnest(v_claims) c where c.workflow_step_uuid <> all (v_without));
+  end if;
+  return v_claims;
 end
 $$;
 comment on function tasker.claims_at_once(tasker.step_move[], tasker.claimant) is

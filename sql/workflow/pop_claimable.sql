@@ -43,8 +43,9 @@ begin
          and (select true from tasker.lifecycle_transitions r
                where r.lifecycle = c.lifecycle and r.from_state = c.to_state and r.operation = 'claim' limit 1)
        order by asked.position);
-    -- nor must what waits for a breaker; but a long queue of it is worked off in several calls
+    -- nor must what waits for a breaker or a limit; but a long queue of it is worked off in several calls
     v_waiting := tasker.wait_for_breakers(v_found);
+    v_waiting := v_waiting || tasker.wait_for_limits(array(select f from unnest(v_found) f where f <> all (v_waiting)));
     v_steps := v_steps || array(select f.step from unnest(v_found) with ordinality as f(step, position)
                                  where f.step <> all (v_waiting) order by f.position);
     v_rounds := v_rounds + least(cardinality(v_waiting), 1);

@@ -10,6 +10,7 @@ declare
   v_claims uuid[];
   v_counts int[];
 begin
+  perform tasker.free_slots(p_step_uuids);
   select array_agg(c.claim_uuid), array_agg(c.steps)
     into v_claims, v_counts
     from (select s.claim_uuid, count(*)::int as steps

@@ -252,6 +252,17 @@ ATTEMPTS: dict[str, list[Attempt]] = {
                f" pg_catalog.clock_timestamp(), {_BY}, p_namespace => 'rival', p_dry_run => false)"),
     ],
     "configure_tool": [refused_to("select tasker.configure_tool('rival-tool', '1 second')")],
+    "set_limit": [
+        refused_to("select tasker.set_limit('tool', 'rival-tool', 1)"),
+        refused_to("select tasker.set_limit('tool', 'rival-tool', 1, p_namespace => 'rival')"),
+        refused_to("select tasker.set_limit('template', 'flow', 1, p_namespace => 'rival')"),
+        # not even for oneself: what one may take of what all share
+        refused_to("select tasker.set_limit('namespace', 'acme', 1)"),
+    ],
+    "remove_limit": [
+        refused_to("select tasker.remove_limit('tool', 'rival-tool')"),
+        refused_to("select tasker.remove_limit('template', 'flow', 'rival')"),
+    ],
     "reset_breaker": [refused_to(f"select tasker.reset_breaker('open-tool', {_BY})")],
     "define_vocabulary": [
         refused_to("""select tasker.define_vocabulary(v.definition || '{"description": "mine"}')"""
@@ -428,6 +439,8 @@ def build(root: Engine, acme_dsn: str, conn: psycopg.Connection[Any]) -> World:
     root.run("update tasker.schedules set next_due_at = date_trunc('day', next_due_at) - interval '1 day'")
     root.one("select tasker.configure_breaker('rival-tool')")
     root.one("select tasker.configure_tool('rival-tool', '1 hour')")
+    root.one("select tasker.set_limit('tool', 'rival-tool', 5)")
+    root.one("select tasker.set_limit('template', 'flow', 5, p_namespace => 'rival')")
     root.one("select tasker.configure_breaker('open-tool', 1)")
     root.one("select tasker.record_breaker_result('open-tool', false)")
 

@@ -58,6 +58,7 @@ def test_names_are_text_and_nothing_else(engine: Engine, text: str) -> None:
     )
     engine.one("select tasker.configure_breaker(%s, 2)", text)
     engine.one("select tasker.configure_tool(%s, '1 hour')", text)
+    engine.one("select tasker.set_limit('tool', %s, 5, 5)", text)
     task = engine.one(
         "select tasker.create_task(%s, %s, p_version => %s, p_idempotency_key => %s, p_tags => %s, p_requested_by => %s, p_request_id => %s)",
         text, json.dumps({text: text, "x": 1, "y": 2}), text[:128], text, json.dumps({text: text}), text, text,
@@ -254,6 +255,7 @@ def test_moments_at_the_edge_do_no_harm(engine: Engine, call: str) -> None:
         "select tasker.configure_breaker('a', 1, '290000 years')",
         "select tasker.configure_breaker('a', 1, '366 days')",
         "select tasker.configure_tool('a', '290000 years')",
+        "select tasker.set_limit('tool', 'a', p_rate => 1, p_per => '290000 years')",
         "select tasker.configure_tool('a', '1 microsecond')",
         "select tasker.register_processor('p', '250000 years')",
         "select tasker.register_processor('p', '-1 s')",

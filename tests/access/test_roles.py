@@ -42,7 +42,7 @@ OPERATING = {
     "give_up_task", "resolve_task", "reset_task", "cancel_step", "skip_step", "retry_step", "reset_step", "resolve_step",
     "transition_step", "define_vocabulary", "check_consistency", "find_stuck", "set_namespace_notifications",
     "start_worker", "pause_worker", "resume_worker", "terminate_worker", "configure_breaker", "reset_breaker", "pause_namespace", "resume_namespace", "pause_schedule", "resume_schedule", "remove_schedule", "backfill_schedule", "resume_task", "pass_validation", "fail_validation",
-    "configure_tool", "recover",
+    "configure_tool", "set_limit", "remove_limit", "recover",
     "purge_expired",
     # diagnose runs as the caller, who sees the sessions that he may see; so its parts are open too
     "diagnose", "diagnose_schema", "diagnose_work", "diagnose_server", "refuse_bound_login",
@@ -108,7 +108,7 @@ _WORK = {
 _DRIVE = {
     "workers", "worker_transitions", "worker_overview", "job_workers", "circuit_breakers", "circuit_breaker_transitions",
     "breaker_overview", "processors", "step_claims",
-    "work_queues", "timers", "rejected_transitions", "tools", "schema_info",
+    "work_queues", "timers", "rejected_transitions", "tools", "schema_info", "limits", "limit_slots", "limit_waits", "limit_overview",
 }  # fmt: skip
 _CONTENTS = {"step_checkpoints", "idempotency_keys"}  # partial results, stored answers
 _EVIDENCE = {

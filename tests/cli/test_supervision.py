@@ -83,6 +83,19 @@ def test_a_circuit_breaker(cli: Cli, client: Client) -> None:
     assert cli("breaker", "configure", "mail", "--failure-threshold", 0, "--json", expect=1).error["code"] == "TK400"
 
 
+def test_a_limit(cli: Cli, client: Client) -> None:
+    assert "limit set" in cli("limit", "list").stderr
+    assert cli("limit", "set", "tool", "press", "--concurrency", 3, "--rate", 10, "--per", 60).stdout.strip() == (
+        "tool press: 3 at once, 10 in 60 s"
+    )
+    (listed,) = cli("limit", "list", "--json").json
+    assert (listed["concurrency"], listed["rate"], listed["running"], listed["waiting"]) == (3, 10, 0, 0)
+    assert [limit.name for limit in client.limits()] == ["press"]
+    assert cli("limit", "set", "tool", "press", "--json", expect=1).error["code"] == "TK400"
+    cli("limit", "remove", "tool", "press")
+    assert cli("limit", "remove", "tool", "press", "--json", expect=1).error["code"] == "TK404"
+
+
 def test_recovery_is_a_dry_run_unless_told_otherwise(cli: Cli, client: Client, conn: Connection) -> None:
     assert cli("recover", "--json").json == []
     task_uuid = client.create_task_from_graph({"name": "g", "steps": [{"name": "a", "handler": "h"}]})

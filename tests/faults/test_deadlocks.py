@@ -102,7 +102,18 @@ class Player:
                     p_namespace=self.chance.choice(NAMESPACES),
                 ),
             ),
+            (1, self.limit),
         ]
+
+    def limit(self) -> None:
+        scope, name = self.chance.choice([("tool", "anvil"), ("tool", "crucible"), ("namespace", "north")])
+        if self.chance.random() < 0.3:
+            self.engine.call("remove_limit", p_scope=scope, p_name=name)
+        else:
+            rate = self.chance.choice([None, None, 20])
+            self.engine.call(
+                "set_limit", p_scope=scope, p_name=name, p_concurrency=self.chance.choice([1, 3, 10]), p_rate=rate
+            )
 
     def task(self) -> UUID:
         # mostly the newest ones, so that the sessions meet

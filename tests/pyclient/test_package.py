@@ -22,7 +22,7 @@ PACKAGE = ROOT / "pyclient" / "pgtasker"
 
 # Methods that are no SQL function of the same name.
 OWN_METHODS = {
-    "open", "close", "task", "tasks", "step", "steps", "worker", "workers", "breaker", "breakers", "timeline", "wait", "events",
+    "open", "close", "task", "tasks", "step", "steps", "worker", "workers", "breaker", "breakers", "limits", "timeline", "wait", "events",
     "schedules", "emitted_events",
 }  # fmt: skip
 

@@ -290,6 +290,8 @@ def test_the_mix_knows_every_public_function_that_changes_something(engine: Engi
         "ensure_namespace",
         "set_namespace_notifications",
         "configure_tool",
+        "set_limit",
+        "remove_limit",
         # one-line covers of what is played
         "create_task",
         "create_tasks",

@@ -36,6 +36,7 @@ for _name, _target, _help in (
     ("event", "pgtasker.cli.event:app", "Tell steps that wait what happened outside."),
     ("tool", "pgtasker.cli.tool:app", "Look at tools and set how long their steps may take."),
     ("breaker", "pgtasker.cli.breaker:app", "Look at circuit breakers, set them up, and reset them."),
+    ("limit", "pgtasker.cli.limit:app", "Look at limits of tools, namespaces and templates, and set them."),
     ("lifecycle", "pgtasker.cli.lifecycle:app", "Print the state machines, drawn from their rows."),
     ("sql", "pgtasker.cli.sql:app", "The functions that any language calls."),
     ("audit", "pgtasker.cli.audit:app", "Read the audit trail of results."),
