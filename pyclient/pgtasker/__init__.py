@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from pgtasker.errors import LimitExceeded as LimitExceeded
     from pgtasker.errors import NotFound as NotFound
     from pgtasker.errors import NotOwner as NotOwner
+    from pgtasker.errors import PayloadTooLarge as PayloadTooLarge
     from pgtasker.errors import PgtaskerError as PgtaskerError
     from pgtasker.errors import SchemaMissing as SchemaMissing
     from pgtasker.errors import StaleClaim as StaleClaim
@@ -77,6 +78,7 @@ _EXPORTS: dict[str, str] = {
     "LimitExceeded": "errors",
     "NotFound": "errors",
     "NotOwner": "errors",
+    "PayloadTooLarge": "errors",
     "PgtaskerError": "errors",
     "SchemaMissing": "errors",
     "StaleClaim": "errors",

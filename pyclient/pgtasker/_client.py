@@ -276,6 +276,28 @@ class Client:
         """Choose what the namespace sends by NOTIFY."""
         self._one(sql.SET_NAMESPACE_NOTIFICATIONS, {"namespace": namespace, "mode": mode}, conn)
 
+    def set_payload_limits(
+        self,
+        namespace: str,
+        *,
+        threshold: int | None = None,
+        limit: int | None = None,
+        conn: CallersConnection | None = None,
+    ) -> None:
+        """Choose how big is big in a namespace, in bytes of JSON text from 4,096 to 134,217,728.
+
+        Args:
+            namespace: the namespace.
+            threshold: results over it are kept apart from the log and loaded when they are wanted (65,536).
+            limit: what is over it is refused: results, checkpoints, contexts, arguments, tags (16,777,216).
+            conn: the caller's transaction.
+
+        Raises:
+            InvalidDefinition: no such sizes, or a threshold above the limit.
+            NotFound: no such namespace.
+        """
+        self._one(sql.SET_PAYLOAD_LIMITS, {"namespace": namespace, "threshold": threshold, "limit": limit}, conn)
+
     def pause_namespace(
         self,
         namespace: str,
@@ -811,6 +833,34 @@ class Client:
                 "step_uuid": as_uuid(step_uuid, "step_uuid"),
                 "claim_uuid": as_uuid(claim_uuid, "claim_uuid"),
                 "checkpoint": None if checkpoint is None else dumps(checkpoint, "checkpoint"),
+            },
+            conn,
+        )
+
+    def load_result(
+        self,
+        uuid: UUID | str,
+        claim_uuid: UUID | str | None = None,
+        *,
+        conn: CallersConnection | None = None,
+    ) -> Any:
+        """Return a result as it was reported, however big; None for a step that has none.
+
+        Args:
+            uuid: a step, for its latest result, or the ``payload_uuid`` that stands in place of a big one in logs,
+                views and inputs.
+            claim_uuid: the claim of a step that depends on it: with it a sensitive result comes whole.
+            conn: the caller's transaction.
+
+        Raises:
+            NotFound: no such step or result.
+            StaleClaim: the result is sensitive, and no step that depends on it is held under this claim.
+        """
+        return self._one(
+            sql.LOAD_RESULT,
+            {
+                "uuid": as_uuid(uuid, "uuid"),
+                "claim_uuid": None if claim_uuid is None else as_uuid(claim_uuid, "claim_uuid"),
             },
             conn,
         )

@@ -78,6 +78,11 @@ class Errands:
         """Save a checkpoint, given as JSON text, of a step held under a claim."""
         self.fetch(sql.SAVE_CHECKPOINT, {"step_uuid": key[0], "claim_uuid": key[1], "checkpoint": text})
 
+    def load_result(self, payload_uuid: str, claim_uuid: UUID) -> Any:
+        """Load a big result that a step held under a claim has among its inputs."""
+        (result,) = self.fetch(sql.LOAD_RESULT, {"uuid": payload_uuid, "claim_uuid": claim_uuid})
+        return result
+
     def close(self) -> None:
         """Close the connection if no call is under way; one that is ends with the process."""
         if self._guard.acquire(blocking=False):

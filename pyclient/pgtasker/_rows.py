@@ -126,8 +126,9 @@ class TimelineEntry:
 class ClaimedStep:
     """A step that the calling worker may run until ``lease_expires_at``.
 
-    ``inputs`` holds the results of the step's dependencies by their names; ``claim_uuid`` is the fence every report
-    must carry. ``acceptance`` are the checks the result must pass, ``checkpoint`` what an earlier attempt saved.
+    ``inputs`` holds the results of the step's dependencies by their names; of big ones, which ``payloads`` names, that
+    by which ``load_result`` finds them. ``claim_uuid`` is the fence every report must carry. ``acceptance`` are the
+    checks the result must pass, ``checkpoint`` what an earlier attempt saved.
     """
 
     workflow_step_uuid: UUID
@@ -148,6 +149,7 @@ class ClaimedStep:
     tool: str
     acceptance: list[Any]
     checkpoint: Any
+    payloads: list[str] | None
 
 
 @dataclass(frozen=True, slots=True)

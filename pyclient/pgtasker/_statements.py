@@ -114,6 +114,9 @@ ENSURE_NAMESPACE = _scalar("ensure_namespace", str, {"namespace": "text", "descr
 SET_NAMESPACE_NOTIFICATIONS: Statement[str] = _scalar(
     "set_namespace_notifications", str, {"namespace": "text", "mode": "text"}, repeatable=True
 )
+SET_PAYLOAD_LIMITS: Statement[str] = _scalar(
+    "set_payload_limits", str, {"namespace": "text", "threshold": "int", "limit": "int"}, repeatable=True
+)
 PAUSE_NAMESPACE = _command("pause_namespace", "namespace", "text")
 RESUME_NAMESPACE = _command("resume_namespace", "namespace", "text")
 SCHEMA_VERSION = _scalar("schema_version", str, repeatable=True)
@@ -199,6 +202,7 @@ FAIL_STEP = _scalar(
 SAVE_CHECKPOINT: Statement[str] = _scalar(
     "save_checkpoint", str, {"step_uuid": "uuid", "claim_uuid": "uuid", "checkpoint": "jsonb"}, repeatable=True
 )
+LOAD_RESULT: Statement[Any] = _scalar("load_result", object, {"uuid": "uuid", "claim_uuid": "uuid"}, repeatable=True)
 REPORT_VALIDATION = _scalar(
     "report_validation", str, {"step_uuid": "uuid", "claim_uuid": "uuid", "passed": "boolean", "details": "jsonb"}
 )
@@ -534,6 +538,7 @@ class RawClaim:
     tool: str
     acceptance: str | None
     checkpoint: str | None
+    payloads: list[str] | None
 
     @property
     def key(self) -> tuple[UUID, UUID]:

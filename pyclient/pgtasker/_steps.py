@@ -6,6 +6,7 @@ import contextlib
 import contextvars
 import datetime as dt
 import json
+import threading
 import time
 import traceback
 from dataclasses import dataclass, field, replace
@@ -14,10 +15,10 @@ from uuid import UUID
 
 from ._errands import in_thread
 from ._json import dumps, printable
-from .errors import InvalidValue
+from .errors import InvalidValue, PayloadTooLarge
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
 
     from ._errands import Errands
     from ._statements import RawClaim
@@ -89,7 +90,8 @@ class StepContext:
         max_attempts: how many there may be.
         context: the task's JSON data.
         arguments: the step's JSON data.
-        inputs: results of the steps this one depends on, by their names.
+        inputs: results of the steps this one depends on, by their names. A big one is loaded when it is first read,
+            which blocks; async handlers await ``input_async`` for those.
         correlation_id: carry it into what the handler calls.
         cancelled: set when the step was cancelled, timed out or lost its lease; the result will not be wanted any more.
             Long sync handlers should look at it; async handlers are cancelled besides.
@@ -139,6 +141,10 @@ class StepContext:
     async def save_checkpoint_async(self, value: Any) -> None:
         """Do the same as ``save_checkpoint`` without holding up the event loop."""
         await in_thread(self.save_checkpoint, value)
+
+    async def input_async(self, name: str) -> Any:
+        """Return one of ``inputs`` without holding up the event loop while a big one is loaded."""
+        return await in_thread(self.inputs.__getitem__, name)
 
     def seconds_left(self) -> float | None:
         """Return the seconds until the deadline (negative afterwards), or None without one."""
@@ -195,13 +201,102 @@ def context_of(claim: RawClaim, cancelled: CancelSignal, deadline: dt.datetime |
         max_attempts=claim.max_attempts,
         context=json.loads(claim.context or "{}"),
         arguments=json.loads(claim.arguments or "{}"),
-        inputs=json.loads(claim.inputs or "{}"),
+        inputs=_inputs_of(claim, errands),
         correlation_id=claim.correlation_id,
         cancelled=cancelled,
         deadline=deadline,
         tool=claim.tool,
         checkpoint=json.loads(claim.checkpoint or "null"),
         _keep=lambda text: errands.save_checkpoint(key, text),
+    )
+
+
+class LoadedInputs(dict[str, Any]):
+    """A step's inputs, of which some are loaded when they are first read; otherwise a dict.
+
+    Args:
+        values: all inputs, with a reference in place of each big one.
+        missing: which are still to be loaded.
+        load: returns the result that a reference stands for.
+    """
+
+    def __init__(self, values: dict[str, Any], missing: Iterable[str], load: Callable[[Any], Any]) -> None:
+        super().__init__(values)
+        self._missing = set(missing)
+        self._load = load
+        self._guard = threading.Lock()
+
+    def __getitem__(self, name: str) -> Any:
+        with self._guard:
+            if name in self._missing:
+                self[name] = self._load(super().__getitem__(name))
+                self._missing.discard(name)
+        return super().__getitem__(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return an input, or the default if there is none of that name."""
+        try:
+            return self[name]
+        except KeyError:
+            return default
+
+    def __iter__(self) -> Iterator[str]:
+        return super().__iter__()  # what copies a dict whose __iter__ is its own asks for its items one by one
+
+    def whole(self) -> dict[str, Any]:
+        """Return all of them as a plain dict."""
+        return {name: self[name] for name in self}
+
+    def values(self) -> Any:
+        """Return all values."""
+        return self.whole().values()
+
+    def items(self) -> Any:
+        """Return all names and values."""
+        return self.whole().items()
+
+    def pop(self, name: str, *default: Any) -> Any:
+        """Take one out."""
+        if name in self:
+            self[name]
+        return super().pop(name, *default)
+
+    def copy(self) -> dict[str, Any]:
+        """Return all of them as a plain dict."""
+        return self.whole()
+
+    def __or__(self, other: Any) -> Any:
+        return self.whole() | other
+
+    def __ror__(self, other: Any) -> Any:
+        return other | self.whole()
+
+    def __eq__(self, other: object) -> bool:
+        return self.whole() == other
+
+    __hash__ = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (self.whole(),)
+
+
+def _inputs_of(claim: RawClaim, errands: Errands) -> dict[str, Any]:
+    inputs: dict[str, Any] = json.loads(claim.inputs or "{}")
+    if not claim.payloads:
+        return inputs
+    return LoadedInputs(
+        inputs, claim.payloads, lambda told: errands.load_result(told["payload_uuid"], claim.claim_uuid)
+    )
+
+
+def too_large(report: Report, message: str) -> Report:
+    """Return the failure to report in place of what the server refuses for its size."""
+    return failure(
+        report.key,
+        type_name="PayloadTooLarge",
+        message=f"{message}. Keep it elsewhere, a file or an object store, and return where it is.",
+        category="permanent" if report.success else "unknown",
+        seconds=report.seconds,
     )
 
 
@@ -315,7 +410,7 @@ def _category_of(error: BaseException) -> tuple[str, float | None]:
         return "transient", max(0.0, error.seconds)
     if isinstance(error, TransientError):
         return "transient", None
-    if isinstance(error, PermanentError):
+    if isinstance(error, PermanentError | PayloadTooLarge):
         return "permanent", None
     # Wrapping hides the SQLSTATE (SQLAlchemy does it, application code too): look at what the error was raised from.
     cause: BaseException | None = error

@@ -49,10 +49,19 @@ from ._steps import (
     failure_of,
     seconds_allowed,
     success_of,
+    too_large,
     undecodable,
     validated,
 )
-from .errors import InvalidDefinition, InvalidTransition, NotFound, PgtaskerError, SchemaMissing, error_from_psycopg
+from .errors import (
+    InvalidDefinition,
+    InvalidTransition,
+    NotFound,
+    PayloadTooLarge,
+    PgtaskerError,
+    SchemaMissing,
+    error_from_psycopg,
+)
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -890,10 +899,13 @@ class Engine:
             _tracing.reported(reports, outcomes, self._reported_at)
         for report, outcome in zip(reports, outcomes, strict=True):
             if outcome.code is not None:
-                self.counts.refused += 1
                 logger.warning(
                     "the report of step %s was refused: %s [%s]", report.key[0], outcome.message, outcome.code
                 )
+                if outcome.code == PayloadTooLarge.default_sqlstate:
+                    self._reports.append(too_large(report, outcome.message or ""))
+                else:
+                    self.counts.refused += 1
             elif report.success:
                 self.counts.succeeded += 1
             else:
@@ -1258,6 +1270,9 @@ class Engine:
 
     async def _begin_validation(self, entry: Running, report: Report) -> bool:
         (outcome,) = await self._errand(sql.COMPLETE_STEPS, {"results": f"[{report.text}]"})
+        if outcome.code == PayloadTooLarge.default_sqlstate:
+            self._report(entry, too_large(report, outcome.message or ""))
+            return False
         if outcome.code is not None:
             logger.warning("the report of step %s was refused: %s [%s]", report.key[0], outcome.message, outcome.code)
             self.counts.refused += 1

@@ -7,6 +7,7 @@
     ├── NotFound             TK404  no such task, step, template, namespace, ...
     ├── InvalidTransition    TK409  the lifecycle has no such way out of the current state
     ├── StaleClaim           TK412  the claim was lost: lease over, step cancelled or taken over
+    ├── PayloadTooLarge      TK413  bigger than its namespace allows
     ├── GuardFailed          TK422  the way exists, its condition does not hold
     ├── IdempotencyConflict  TK423  same key, other request
     ├── LimitExceeded        TK429  a limit or capacity is used up
@@ -40,6 +41,7 @@ __all__ = [
     "LimitExceeded",
     "NotFound",
     "NotOwner",
+    "PayloadTooLarge",
     "PgtaskerError",
     "SchemaMissing",
     "StaleClaim",
@@ -142,6 +144,14 @@ class StaleClaim(PgtaskerError):
     default_sqlstate = "TK412"
 
 
+class PayloadTooLarge(PgtaskerError):
+    """A result, checkpoint, context, arguments or tags have more bytes than their namespace allows; nothing was
+    stored.
+    """
+
+    default_sqlstate = "TK413"
+
+
 class GuardFailed(PgtaskerError):
     """The transition exists but its guard does not hold; the detail says which guard and what is missing."""
 
@@ -182,6 +192,7 @@ BY_SQLSTATE: dict[str, type[PgtaskerError]] = {
         NotFound,
         InvalidTransition,
         StaleClaim,
+        PayloadTooLarge,
         GuardFailed,
         IdempotencyConflict,
         LimitExceeded,

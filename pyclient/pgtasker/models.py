@@ -102,6 +102,8 @@ class TaskNamespace(Base):
     description: Mapped[str | None]
     created_at: Mapped[dt.datetime]
     paused_at: Mapped[dt.datetime | None]
+    payload_threshold: Mapped[int]
+    payload_limit: Mapped[int]
 
 
 class NamedTask(Base):
@@ -331,6 +333,21 @@ class WorkflowStepResultAudit(Base):
     def get_by_correlation_id(cls, session: Session, correlation_id: UUID) -> Sequence[WorkflowStepResultAudit]:
         """Return the audit records of one traced request, newest first."""
         return session.scalars(cls._newest_first().where(cls.correlation_id == correlation_id)).all()
+
+
+class StepPayload(Base):
+    """A result that is too big to stand in the log."""
+
+    __tablename__ = "step_payloads"
+
+    payload_uuid: Mapped[UUID] = mapped_column(primary_key=True)
+    workflow_step_uuid: Mapped[UUID]
+    task_uuid: Mapped[UUID]
+    namespace: Mapped[str]
+    size: Mapped[int]
+    sha256: Mapped[str]
+    payload: Mapped[Any] = mapped_column(JSONB)
+    created_at: Mapped[dt.datetime]
 
 
 class StepCheckpoint(Base):

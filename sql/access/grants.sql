@@ -32,6 +32,8 @@ grant execute on function
     tasker.changes_after(text, int), tasker.current_cursor(), tasker.find_tasks(text, text, text, text, uuid, int),
     tasker.task_revision(uuid), tasker.step_spans(uuid, int, int), tasker.allowed_commands(text, text)
   to tasker_client, tasker_operator, tasker_auditor;
+-- a result in full, for whoever sees it in views or gets it as an input
+grant execute on function tasker.load_result(uuid, uuid) to tasker_client, tasker_worker, tasker_operator, tasker_auditor;
 
 -- clients create
 grant execute on function
@@ -78,7 +80,7 @@ grant execute on function
     tasker.pause_schedule(text, text, text, text, text), tasker.resume_schedule(text, text, text, text, text),
     tasker.remove_schedule(text, text, text, text, text), tasker.backfill_schedule(text, timestamptz, timestamptz, text, text, text, boolean),
     tasker.recover(boolean, uuid, text, text), tasker.purge_expired(int), tasker.define_vocabulary(jsonb), tasker.check_consistency(uuid, boolean), tasker.find_stuck(interval),
-    tasker.set_namespace_notifications(text, text), tasker.pause_namespace(text, text, text, text), tasker.resume_namespace(text, text, text, text),
+    tasker.set_namespace_notifications(text, text), tasker.set_payload_limits(text, int, int), tasker.pause_namespace(text, text, text, text), tasker.resume_namespace(text, text, text, text),
     tasker.diagnose(interval, interval), tasker.diagnose_schema(), tasker.diagnose_work(interval, interval), tasker.diagnose_server(interval),
     tasker.refuse_bound_login(text)  -- diagnose runs as the caller, who sees the sessions that he may see; it only raises
   to tasker_operator;
@@ -89,6 +91,7 @@ grant select on tasker.workers, tasker.worker_transitions, tasker.worker_overvie
   to tasker_operator, tasker_monitor;
 -- contents: partial results, stored answers
 grant select on tasker.step_checkpoints, tasker.idempotency_keys to tasker_operator;
+grant select on tasker.step_payloads to tasker_operator, tasker_auditor;
 
 -- auditors read evidence
 grant select on tasker.workflow_step_result_audit, tasker.audit_records, tasker.rejected_transitions, tasker.timeline,

@@ -118,6 +118,20 @@ begin
    limit 1;
   v_found := v_found or found;
   return query
+  select 'payload_changed', null::bigint, 'payload', p.payload_uuid,
+         jsonb_build_object('sealed', sealed.sha256, 'computed', encode(sha256(convert_to(p.payload::text, 'UTF8')), 'hex'))
+    from tasker.step_payloads p
+    left join lateral (select t.metadata -> 'result_payload' ->> 'sha256' as sha256
+                         from tasker.workflow_step_transitions t where t.workflow_step_transition_uuid = p.payload_uuid
+                       union all
+                       select a.content::jsonb -> 10 -> 'result_payload' ->> 'sha256'
+                         from tasker.archived_rows a where a.month = tasker.uuid_month(p.payload_uuid) and a.row_uuid = p.payload_uuid
+                       limit 1) sealed on true
+   where encode(sha256(convert_to(p.payload::text, 'UTF8')), 'hex') is distinct from sealed.sha256
+   order by p.payload_uuid
+   limit 1;
+  v_found := v_found or found;
+  return query
   select 'row_inserted', null::bigint, r.log, r.row_uuid, jsonb_build_object('created_at', r.created_at)
     from tasker.unaccounted_rows() r
    order by r.created_at, r.row_uuid

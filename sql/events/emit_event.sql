@@ -29,6 +29,7 @@ begin
                                'Make it with ensure_namespace; it is the one of the tasks that wait.');
   end if;
 
+  perform tasker.refuse_large('the payload', v_payload, p_namespace);
   -- A second caller waits here until the first has committed or rolled back. No task is locked, now or later: whoever holds
   -- one may tell an event, and a long transaction that told one holds up nobody's work.
   insert into tasker.events as e (namespace, event, key, payload, emitted_by, keep_until)

@@ -5,6 +5,7 @@ insert into tasker.error_catalogue (code, name, http_status, is_retryable, descr
   ('TK404', 'not_found',            404, false, 'There is no such task, step, template, worker or lifecycle.'),
   ('TK409', 'invalid_transition',   409, false, 'The lifecycle has no such transition from the current state.'),
   ('TK412', 'stale_claim',          412, false, 'The claim is not current any more: the lease ended or the step was taken away. Nothing changed.'),
+  ('TK413', 'payload_too_large',    413, false, 'It is bigger than its namespace allows. Nothing was stored: keep it elsewhere and hand on where, or raise the limit (set_payload_limits).'),
   ('TK422', 'guard_failed',         422, false, 'The transition exists, but its guard does not hold now.'),
   ('TK423', 'idempotency_conflict', 409, false, 'The same key was used before with another request.'),
   ('TK429', 'limit_exceeded',       429, true,  'A limit is reached; the same call may succeed later or with less.'),

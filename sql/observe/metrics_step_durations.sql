@@ -25,14 +25,16 @@ as $$
          tasker.metrics_milliseconds(coalesce(case when n.phase = 'validating' then validated.created_at end, t.created_at) - p.created_at),
          -- as the worker reported it, else what the result takes as text
          coalesce(case when jsonb_typeof(r.reported -> 'output_size_bytes') = 'number' then (r.reported ->> 'output_size_bytes')::numeric::bigint end,
-                  octet_length(nullif(t.metadata -> 'result', 'null')::text)),
+                  (t.metadata -> 'result_payload' ->> 'size')::bigint, octet_length(nullif(t.metadata -> 'result', 'null')::text)),
          case when jsonb_typeof(r.reported -> 'exit_code') = 'number' then (r.reported ->> 'exit_code')::numeric::int end,
          a.recorded_at
     from tasker.workflow_step_result_audit a
     join tasker.workflow_steps s on s.workflow_step_uuid = a.workflow_step_uuid
     join tasker.workflow_step_transitions t on t.workflow_step_transition_uuid = a.workflow_step_transition_uuid
     join tasker.lifecycle_states n on n.lifecycle = t.lifecycle and n.state = t.to_state
-   cross join lateral (select coalesce(nullif(t.metadata -> 'result', 'null'), t.metadata -> 'error', '{}') as reported) r
+   cross join lateral (select coalesce(nullif(t.metadata -> 'result', 'null'), t.metadata -> 'error',
+                                      (select p.payload from tasker.step_payloads p where p.payload_uuid = t.workflow_step_transition_uuid),
+                                      '{}') as reported) r
     left join lateral (select p.created_at from tasker.workflow_step_transitions p
                         where p.workflow_step_uuid = t.workflow_step_uuid and p.sort_key = t.sort_key - 1 limit 1) p on true
     left join lateral (select v.created_at from tasker.workflow_step_transitions v

@@ -3,7 +3,7 @@ select s.workflow_step_uuid, s.task_uuid, s.namespace, s.name, s.handler, c.to_s
        s.attempts, s.max_attempts, s.unmet_dependencies, s.arguments, s.worker_uuid, s.claim_uuid,
        k.lease_expires_at,
        case when x.phase = 'waiting_retry' then (c.metadata ->> 'next_retry_at')::timestamptz end as next_retry_at,
-       case when x.satisfies_dependencies then r.metadata -> 'result' end as result,
+       case when x.satisfies_dependencies then coalesce(r.metadata -> 'result', r.metadata -> 'result_payload') end as result,
        case when not x.satisfies_dependencies then r.metadata -> 'error' end as last_error,
        s.created_at, c.created_at as state_since, s.ordinal, s.left_out,
        case when w.event is not null then format('event %s of %s', w.event, w.key) end as waits_for
@@ -30,7 +30,7 @@ comment on column tasker.step_overview.worker_uuid is 'Worker of the latest atte
 comment on column tasker.step_overview.claim_uuid is 'Claim that holds it now.';
 comment on column tasker.step_overview.lease_expires_at is 'When that claim ends.';
 comment on column tasker.step_overview.next_retry_at is 'When its next attempt is due.';
-comment on column tasker.step_overview.result is 'Its result.';
+comment on column tasker.step_overview.result is 'Its result; of a big one payload_uuid, size and sha256 (load_result).';
 comment on column tasker.step_overview.last_error is 'Its latest error, unless it succeeded since.';
 comment on column tasker.step_overview.created_at is 'Created.';
 comment on column tasker.step_overview.state_since is 'When it entered its state.';

@@ -186,6 +186,17 @@ as $$
                           and a.workflow_step_uuid = t.workflow_step_uuid limit 1) a on true
    where a.workflow_step_uuid is null
   union all
+  select 'result_payload_differs', 'step', s.workflow_step_uuid,
+         jsonb_build_object('transition_uuid', t.workflow_step_transition_uuid, 'logged', t.metadata -> 'result_payload',
+                            'stored', jsonb_build_object('sha256', p.sha256, 'size', p.size)), null
+    from steps s
+   cross join lateral (select t.* from tasker.workflow_step_transitions t
+                        where t.workflow_step_uuid = s.workflow_step_uuid and t.metadata ? 'result_payload' offset 0) t
+    left join tasker.step_payloads p on p.payload_uuid = t.workflow_step_transition_uuid
+   where not s.sensitive_result
+     and (t.metadata -> 'result_payload' ->> 'sha256' is distinct from p.sha256
+          or encode(sha256(convert_to(p.payload::text, 'UTF8')), 'hex') <> p.sha256)
+  union all
   select 'audit_without_result', 'step', s.workflow_step_uuid, jsonb_build_object('audit_uuid', a.workflow_step_result_audit_uuid), null
     from steps s
    cross join lateral (select a.* from tasker.workflow_step_result_audit a where a.workflow_step_uuid = s.workflow_step_uuid offset 0) a

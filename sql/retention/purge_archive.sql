@@ -50,6 +50,7 @@ begin
   perform tasker.uncount_purged(v_tasks);
   delete from tasker.archived_rows r where r.task_uuid = any (v_tasks);
   get diagnostics rows = row_count;
+  delete from tasker.step_payloads p where p.task_uuid = any (v_tasks);
   delete from tasker.archived_tasks a where a.task_uuid = any (v_tasks);
   insert into tasker.audit_events (event, subject, namespace, requested_by, reason, detail)
   values ('tasks_purged', purge_uuid::text, v_policy.namespace, p_requested_by, v_policy.description,

@@ -52,6 +52,25 @@ create or replace trigger refuse_truncate
 comment on trigger refuse_truncate on tasker.archived_tasks is 'Rows are not removed.';
 alter table tasker.archived_tasks enable always trigger refuse_truncate;
 
+-- Big results stand in a table of their own from the beginning, and stay there until their task goes.
+create or replace trigger refuse_unpurged
+  before delete on tasker.step_payloads
+  for each row execute function tasker.refuse_unpurged('task');
+comment on trigger refuse_unpurged on tasker.step_payloads is 'Only what is listed in purged_tasks leaves.';
+alter table tasker.step_payloads enable always trigger refuse_unpurged;
+
+create or replace trigger refuse_update
+  before update on tasker.step_payloads
+  for each row execute function tasker.refuse_log_change();
+comment on trigger refuse_update on tasker.step_payloads is 'Rows do not change.';
+alter table tasker.step_payloads enable always trigger refuse_update;
+
+create or replace trigger refuse_truncate
+  before truncate on tasker.step_payloads
+  for each statement execute function tasker.refuse_log_change();
+comment on trigger refuse_truncate on tasker.step_payloads is 'Rows are not removed.';
+alter table tasker.step_payloads enable always trigger refuse_truncate;
+
 select tasker.protect_archive_partition(c.relname)
   from pg_catalog.pg_inherits i join pg_catalog.pg_class c on c.oid = i.inhrelid
  where i.inhparent = 'tasker.archived_rows'::regclass;

@@ -49,6 +49,8 @@ begin
     perform tasker.raise_error('TK400', format('there is no vocabulary %L with tasks and steps', p_vocabulary), jsonb_build_object('vocabulary', p_vocabulary));
   end if;
 
+  perform tasker.refuse_large(d.name, d.document, p_namespace)
+     from (values ('the context', p_context), ('the tags', p_tags)) as d(name, document);
   insert into tasker.schedules as known
     (namespace, schedule, cron, time_zone, template, version, vocabulary, context, tags, priority, catch_up, overlap, requested_by, next_due_at)
   values (p_namespace, p_schedule, p_cron, p_time_zone, p_template, p_version, p_vocabulary, p_context, p_tags, coalesce(p_priority, 0), p_catch_up,

@@ -52,7 +52,10 @@ begin
                     jsonb_strip_nulls(jsonb_build_object(
                       -- the same checks on the same result would take as long again
                       'success', false, 'category', case when x.validating and not x.lease_ended then 'permanent' else 'transient' end,
-                      'checkpoint', x.checkpoint,
+                      'checkpoint', case when octet_length(x.checkpoint::text) > x.payload_threshold
+                        then jsonb_build_object('size', octet_length(x.checkpoint::text),
+                                                'sha256', encode(sha256(convert_to(x.checkpoint::text, 'UTF8')), 'hex'))
+                        else x.checkpoint end,
                       case when x.lease_ended then 'lease_expired' else 'timed_out' end, true,
                       'error', case when x.lease_ended
                         then jsonb_build_object('type', 'lease_expired', 'message',
@@ -62,7 +65,7 @@ begin
                         else jsonb_build_object('type', 'timeout', 'message', format('it ran for longer than %s', x.timeout)) end)),
                     null)::tasker.step_report order by x.position)
     into v_reports
-    from (select s.workflow_step_uuid, c.claim_uuid, c.worker_uuid, c.lease_expires_at, s.timeout, k.checkpoint,
+    from (select s.workflow_step_uuid, c.claim_uuid, c.worker_uuid, c.lease_expires_at, s.timeout, k.checkpoint, n.payload_threshold,
                  c.lease_expires_at <= p_now as lease_ended, x.phase = 'validating' as validating,
                  tasker.validation_time(s.acceptance) as validation_time, (row_number() over ())::int as position
             from tasker.step_claims c
@@ -70,6 +73,7 @@ begin
            cross join lateral (select t.lifecycle, t.to_state from tasker.workflow_step_transitions t
                                 where t.workflow_step_uuid = s.workflow_step_uuid and t.most_recent limit 1) t
             join tasker.lifecycle_states x on x.lifecycle = t.lifecycle and x.state = t.to_state
+            join tasker.task_namespaces n on n.namespace = s.namespace
             left join tasker.step_checkpoints k on k.workflow_step_uuid = s.workflow_step_uuid
            where c.claim_uuid = any (v_claims)
              and (c.lease_expires_at <= p_now

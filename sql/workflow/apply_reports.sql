@@ -19,7 +19,7 @@ declare
   v_messages text[];
   v_states   text[];
   v_refused  int;
-  v_secret   boolean;
+  v_apart    boolean;             -- some results may have to stand in a table of their own
   v_direct   tasker.step_move[];  -- settled by the report itself
   v_bound    text[] := tasker.bound_namespaces();
   v_kept     uuid[];              -- validated by the worker, who keeps its claim
@@ -44,7 +44,11 @@ begin
                 -- the answer to the first report was lost and the worker repeats it: say what is, change nothing
                 when s.claim_uuid is distinct from r.claim_uuid and reported.claim_uuid = r.claim_uuid then 'repeated'
                 when r.claim_uuid is null or s.claim_uuid is distinct from r.claim_uuid then 'TK412'
-                when rule.event is null then 'TK409' end as verdict,
+                when rule.event is null then 'TK409'
+                -- what the engine reports it always can
+                when tasker.is_large(r.metadata) and not r.metadata ?| array['lease_expired', 'timed_out']
+                     and octet_length(r.metadata::text) > (select n.payload_limit from tasker.task_namespaces n where n.namespace = s.namespace)
+                  then 'TK413' end as verdict,
            r.problem
       from unnest(p_reports) r
       left join lateral (select * from tasker.workflow_steps s
@@ -84,15 +88,17 @@ begin
                      when 'TK404' then format('there is no step %s', k.step_uuid)
                      when 'TK412' then format('step %s is not held under this claim any more: its lease ended or it was taken away',
                                               k.step_uuid)
-                     when 'TK409' then format('step %s is %s: it takes no result', k.step_uuid, k.state) end
+                     when 'TK409' then format('step %s is %s: it takes no result', k.step_uuid, k.state)
+                     when 'TK413' then tasker.too_large(format('what step %s reports', k.step_uuid), octet_length(k.metadata::text), k.namespace,
+                                                        (select n.payload_limit from tasker.task_namespaces n where n.namespace = k.namespace)) end
                    order by k.position),
          array_agg(case when k.verdict is null then k.new_state else k.state end order by k.position),
-         (count(*) filter (where k.verdict like 'TK%'))::int, bool_or(k.is_taken and k.sensitive_result)
-    into v_moves, v_codes, v_messages, v_states, v_refused, v_secret
+         (count(*) filter (where k.verdict like 'TK%'))::int, bool_or(k.is_taken and (k.sensitive_result or tasker.is_large(k.metadata)))
+    into v_moves, v_codes, v_messages, v_states, v_refused, v_apart
     from ranked k;
 
-  if v_secret then
-    v_moves := tasker.hide_results(v_moves);
+  if v_apart then
+    v_moves := tasker.keep_results(v_moves);
   end if;
   if v_moves is not null then
     select array_agg(m) filter (where x.phase not in ('reported_success', 'reported_failure', 'validating')),

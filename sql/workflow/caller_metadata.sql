@@ -26,7 +26,7 @@ begin
   end if;
   -- what the engine knows can't be claimed
   return p_metadata - array['worker_uuid', 'claim_uuid', 'correlation_id', 'attempt', 'attempts_reset', 'manual', 'lease_expired',
-                            'delay_seconds', 'next_retry_at', 'taken_over_from', 'ready_steps']
+                            'delay_seconds', 'next_retry_at', 'taken_over_from', 'ready_steps', 'result_payload']
          || case when p_fired_by = 'command' then '{"manual": true}' else '{}' end::jsonb;
 end
 $$;

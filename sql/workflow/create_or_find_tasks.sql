@@ -26,6 +26,12 @@ begin
                                jsonb_build_object('parent_task_uuid', v_parent));
   end if;
 
+  if pg_column_size(p_tasks) > 4096 then
+    perform tasker.refuse_large('the ' || d.name, d.document, t.namespace)
+       from unnest(p_tasks) t cross join lateral (values ('context', t.context), ('tags', t.tags)) as d(name, document)
+      where t.resumes_task_uuid is null;  -- what a task had the one that resumes it has too
+  end if;
+
   select t.parent_task_uuid into v_parent from unnest(p_tasks) t where t.worker_count is not null and t.depth > 5 limit 1;
   if found then
     perform tasker.raise_error('TK400', 'jobs are at most five deep', jsonb_build_object('parent_task_uuid', v_parent, 'limit', 5),

@@ -44,6 +44,7 @@ begin
                                jsonb_build_object('graph', p_graph ->> 'namespace', 'asked', p_namespace), 'Name the namespace once.');
   end if;
   v_task.namespace := tasker.ensure_namespace(coalesce(p_namespace, p_graph ->> 'namespace', 'default'));
+  perform tasker.refuse_large_arguments(p_graph, v_task.namespace);
   v_task.task_uuid := tasker.uuid_generate_v7();
   v_task.name := p_graph ->> 'name';
   v_task.version := p_graph ->> 'version';

@@ -16,13 +16,14 @@ begin
          case when s.options ? 'wait_for' then i.inputs || coalesce(tasker.event_input(s.workflow_step_uuid), '{}') else i.inputs end,
          t.correlation_id, coalesce(s.tool, s.handler), s.acceptance,
          (select case when s.sensitive_result then tasker.reveal(s.workflow_step_uuid, 'checkpoint', k.checkpoint) else k.checkpoint end
-            from tasker.step_checkpoints k where k.workflow_step_uuid = s.workflow_step_uuid)
+            from tasker.step_checkpoints k where k.workflow_step_uuid = s.workflow_step_uuid),
+         i.payloads
     from unnest(p_step_uuids) with ordinality as claimed(workflow_step_uuid, position)
    cross join lateral (select * from tasker.workflow_steps s
                         where s.workflow_step_uuid = claimed.workflow_step_uuid limit 1) s
    cross join lateral (select * from tasker.tasks t where t.task_uuid = s.task_uuid limit 1) t
    cross join lateral (select c.lease_expires_at from tasker.step_claims c where c.claim_uuid = s.claim_uuid limit 1) c
-   cross join lateral tasker.step_inputs(s.workflow_step_uuid) i
+   cross join lateral tasker.step_inputs(s.workflow_step_uuid, false) i
    order by claimed.position;
 end
 $$;

@@ -20,6 +20,7 @@ begin
   perform tasker.refuse_template(p_template);
   v_hash := tasker.content_hash((p_template - 'namespace' - 'version')::text, jsonb_path_exists(p_template, '$.steps[*].sensitive'));
   perform tasker.ensure_namespace(v_namespace);
+  perform tasker.refuse_large_arguments(p_template, v_namespace);
 
   insert into tasker.named_tasks (namespace, name, version, vocabulary, description, configuration, content_hash)
   values (v_namespace, p_template ->> 'name', v_version, coalesce(p_template ->> 'vocabulary', 'tasker'),

@@ -16,6 +16,7 @@ begin
   elsif p_checkpoint is null then
     perform tasker.raise_error('TK400', 'a checkpoint can''t be null', jsonb_build_object('step_uuid', p_step_uuid));
   end if;
+  perform tasker.refuse_large('the checkpoint', p_checkpoint, v_step.namespace);
   if v_step.sensitive_result then
     p_checkpoint := tasker.keep_sensitive(p_step_uuid, 'checkpoint', v_step.task_uuid, v_step.namespace, p_checkpoint, '{""}');
   end if;

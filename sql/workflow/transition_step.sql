@@ -53,6 +53,7 @@ begin
   end if;
 
   p_metadata := tasker.caller_metadata(p_metadata, v_rule.fired_by);
+  perform tasker.refuse_large('the metadata', p_metadata, v_step.namespace);
   select * into v_state from tasker.lifecycle_states s where s.lifecycle = v_rule.lifecycle and s.state = v_rule.to_state;
   perform tasker.refuse_work_in_ended_task(v_task, p_step_uuid, v_rule.lifecycle, v_rule.to_state);
   -- attribution is what the engine knows, not what the caller says: the worker that holds the step, if one does
@@ -64,7 +65,7 @@ begin
   end if;
   v_move := (tasker.uuid_generate_v7(), p_step_uuid, v_task, v_step.namespace, v_step.lifecycle, v_current.to_state, v_rule.event,
              v_rule.to_state, v_current.sort_key + 1, true, p_metadata);
-  v_move := (tasker.schedule_retries(tasker.hide_results(array[v_move])))[1];
+  v_move := (tasker.schedule_retries(tasker.keep_results(array[v_move])))[1];
   perform tasker.append_step_transitions(array[v_move]);
   if p_metadata ? 'result' or v_rule.reports_result then
     update tasker.workflow_steps s set result_transition_uuid = v_move.transition_uuid where s.workflow_step_uuid = p_step_uuid;

@@ -99,6 +99,8 @@ ATTEMPTS: dict[str, list[Attempt]] = {
         ),
     ],
     "report_validation": [hidden("select tasker.report_validation(%(validating_step)s, %(validating_claim)s, true)")],
+    "load_result": [hidden("select tasker.load_result(%(step)s, %(claim)s)"),
+                    hidden("select tasker.load_result(%(payload)s)")],
     "save_checkpoint": [hidden("select tasker.save_checkpoint(%(step)s, %(claim)s, '1')")],
     # workers and processors
     "report_and_claim": [
@@ -145,6 +147,7 @@ ATTEMPTS: dict[str, list[Attempt]] = {
     "ensure_namespace": [refused_to("select tasker.ensure_namespace('rival', 'mine now')"),
                          refused_to("select tasker.ensure_namespace('new')")],
     "set_namespace_notifications": [refused_to("select tasker.set_namespace_notifications('rival', 'all')")],
+    "set_payload_limits": [refused_to("select tasker.set_payload_limits('rival', 4096)")],
     "register_template": [
         refused_to("""select tasker.register_template('{"name": "x", "namespace": "rival", "steps": []}')"""),
     ],
@@ -449,6 +452,12 @@ def build(root: Engine, acme_dsn: str, conn: psycopg.Connection[Any]) -> World:
     keys["correlation"] = root.one("select correlation_id from tasker.tasks where task_uuid = %s", keys["failed"])
     keys["blocked"], keys["blocked_step"] = _failing(root, worker, "permanent")
     _failing(root, worker, "transient")  # its retry is due
+    # a result that stands apart from the log
+    root.task(chain("big"), namespace="rival")
+    (big,) = root.claim(worker, namespace="rival")
+    root.complete(big, {"secret": MARK, "rest": "x" * 100_000})
+    root.orchestrate()
+    keys["payload"] = root.one("select payload_uuid from tasker.step_payloads")
     # held, with a lease that has ended
     keys["task"] = root.one(
         "select tasker.create_task_from_graph(%s, %s, 'rival', p_request_id => 'rival-1')",

@@ -15,7 +15,7 @@ RULES = {"lifecycle_diagram", "schema_version", "clock", "bound_namespaces"}
 READING = {
     "task_status", "explain_task", "allowed_events", "task_state", "step_state", "get_step_readiness_status",
     "get_task_execution_context", "changes_after", "current_cursor", "export_transitions", "find_tasks", "task_revision",
-    "step_spans", "allowed_commands",
+    "step_spans", "allowed_commands", "load_result",
 }  # fmt: skip
 AUDIT = {"get_step_audit_history", "get_task_audit_history", "get_audit_by_worker", "get_audit_by_correlation_id"}
 RETAINING = {"set_retention_policy", "archive_tasks", "purge_archive", "hold_task", "release_task"}
@@ -34,13 +34,13 @@ WORKING = {
     "register_worker", "worker_heartbeat", "shutdown_worker", "claim_steps", "complete_step", "complete_steps", "fail_step", "report_and_claim",
     "extend_leases", "held_claims", "orchestrate", "tick", "register_processor", "processor_heartbeat", "transition_task",
     "transition_with_ownership", "worker_state", "report_validation", "save_checkpoint", "find_tasks",
-    "emit_event", "get_event",
+    "emit_event", "get_event", "load_result",
     # around a call of a tool: may I, and how it went; what a breaker is made of stays with operators
     "breaker_allows", "breaker_permit", "breaker_state", "record_breaker_result",
 }  # fmt: skip
 OPERATING = {
     "give_up_task", "resolve_task", "reset_task", "cancel_step", "skip_step", "retry_step", "reset_step", "resolve_step",
-    "transition_step", "define_vocabulary", "check_consistency", "find_stuck", "set_namespace_notifications",
+    "transition_step", "define_vocabulary", "check_consistency", "find_stuck", "set_namespace_notifications", "set_payload_limits",
     "start_worker", "pause_worker", "resume_worker", "terminate_worker", "configure_breaker", "reset_breaker", "pause_namespace", "resume_namespace", "pause_schedule", "resume_schedule", "remove_schedule", "backfill_schedule", "resume_task", "pass_validation", "fail_validation",
     "configure_tool", "set_limit", "remove_limit", "recover",
     "purge_expired",
@@ -115,7 +115,7 @@ _EVIDENCE = {
     "workflow_step_result_audit", "audit_records", "rejected_transitions", "timeline", "task_transitions",
     "workflow_step_transitions", "worker_transitions", "circuit_breaker_transitions", "task_overview", "schema_info",
     "changes", "audit_events", "audit_seals", "audit_counts", "attached_transitions", "retention_policies", "legal_holds", "archived_tasks",
-    "archived_rows", "purged_tasks",
+    "archived_rows", "purged_tasks", "step_payloads",
     "login_bindings", "login_binding_changes", "access_rights", "access_members", "access_warnings",
 }  # fmt: skip
 _METRICS = {

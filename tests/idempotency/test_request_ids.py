@@ -47,6 +47,7 @@ REPEATABLE = {
     "seal_audit": "seals what is not sealed yet",
     "set_retention_policy": "says how it is to be",
     "set_namespace_notifications": "says how it is to be",
+    "set_payload_limits": "says how it is to be",
     "tick": "again is as good as once",
     "transition_with_ownership": "says from which state: it answers false the second time",
     "worker_heartbeat": "again is as good as once",

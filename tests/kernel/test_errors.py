@@ -18,6 +18,7 @@ CATALOGUE = {
     "TK404": ("not_found", 404, False),
     "TK409": ("invalid_transition", 409, False),
     "TK412": ("stale_claim", 412, False),
+    "TK413": ("payload_too_large", 413, False),
     "TK422": ("guard_failed", 422, False),
     "TK423": ("idempotency_conflict", 409, False),
     "TK429": ("limit_exceeded", 429, True),
@@ -56,6 +57,10 @@ def test_every_code_can_be_met(tenant: Engine) -> None:
     assert refusal.hint == "Allowed from pending: cancel (to cancelled), start (to initializing)."
     with refused("TK412"):
         tenant.one("select tasker.complete_step(%s, %s)", step, nobody)
+    with refused("TK413") as refusal:
+        tenant.one("select tasker.create_task_from_graph(%s, %s, p_namespace => %s)", json.dumps({"name": "one", "steps": []}),
+                   json.dumps({"big": "x" * 2**24}), tenant.namespace)  # fmt: skip
+    assert (refusal.detail["limit"], refusal.detail["size"]) == (2**24, 2**24 + 11)
     with refused("TK422"):
         tenant.move_step(tenant.steps(tenant.task(chain("a", "b"), start=False))["b"], "enqueue")
     tenant.move_task(task, "start", tenant.processor(lease="1 hour"))

@@ -289,6 +289,7 @@ def test_the_mix_knows_every_public_function_that_changes_something(engine: Engi
         "register_template",
         "ensure_namespace",
         "set_namespace_notifications",
+        "set_payload_limits",
         "configure_tool",
         "set_limit",
         "remove_limit",

@@ -1,4 +1,4 @@
-"""``pgtasker namespace``: list namespaces, switch their notifications, pause and resume them."""
+"""``pgtasker namespace``: list namespaces, switch their notifications, set their limits, pause and resume them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pgtasker.cli._errors import OK
 
 app = App(
     name="namespace",
-    help="List, pause and resume namespaces, and switch their notifications.",
+    help="List, pause and resume namespaces, and set their notifications and limits.",
     result_action="return_value",
 )
 
@@ -55,6 +55,25 @@ def notify(
     with database() as db:
         db.client.set_namespace_notifications(namespace, mode)
     _say(namespace, "notifications", mode)
+    return OK
+
+
+@app.command
+def limits(
+    namespace: Annotated[str, Parameter(name="NAMESPACE")],
+    /,
+    *,
+    threshold: Annotated[int | None, Parameter(help="Results of more bytes are kept apart from the log.")] = None,
+    limit: Annotated[int | None, Parameter(help="What has more bytes is refused.")] = None,
+) -> int:
+    """Choose how big is big in a namespace, and show it."""
+    with database() as db:
+        db.client.set_payload_limits(namespace, threshold=threshold, limit=limit)
+        row = db.row(
+            "select namespace, payload_threshold, payload_limit from tasker.task_namespaces where namespace = %s",
+            (namespace,),
+        )
+    output.emit_record(row or {})
     return OK
 
 

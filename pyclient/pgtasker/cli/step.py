@@ -108,6 +108,14 @@ def reset(step: Step, /, *, reason: Reason, by: RequestedBy = None, request_id: 
 
 
 @app.command
+def result(step: Step, /) -> int:
+    """Print the latest result of a step as JSON, in full however big."""
+    with database() as db:
+        output.emit_json(db.client.load_result(db.step_uuid(step)))
+    return OK
+
+
+@app.command
 def checkpoint(step: Step, /) -> int:
     """Show what the latest attempts of a step saved while they ran; the next attempt gets it."""
     with database() as db:

@@ -87,7 +87,7 @@ def _refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
                 404: "There is no such thing, or none that the caller may see (TK404).",
                 409: "Not from this state (TK409), or the key belongs to another request (TK423).",
                 412: "The claim is not current any more (TK412).",
-                413: "The request is too large.",
+                413: "The request is too large, or what is in it for its namespace (TK413).",
                 422: "A guard does not hold (TK422).",
                 429: "A limit is reached (TK429).",
                 503: "The database cannot be reached, or a circuit breaker is open (TK503).",
@@ -217,6 +217,12 @@ async def get_steps(
 async def get_step(caller: Calling, step_uuid: UUID) -> rows.StepOverview:
     """One step with its state, claim and latest result."""
     return await caller.client.step(step_uuid)
+
+
+@v1.get("/workflow_steps/{step_uuid}/result", tags=["steps"], responses=READING)
+async def get_result(caller: Calling, step_uuid: UUID) -> Any:
+    """The latest result of a step in full, also where it is too big to stand in the log."""
+    return await caller.client.load_result(step_uuid)
 
 
 @v1.get("/workflow_steps/{step_uuid}/allowed_events", tags=["steps"], responses=READING)
