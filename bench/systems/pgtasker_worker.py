@@ -99,7 +99,7 @@ def _stop(worker: subprocess.Popen[str]) -> dict[str, Any]:
 
 def work(dsn: str, batch: int, shape: str) -> None:
     """The worker process: says at the end when its first handler began and its last one ended."""
-    worker = Worker(dsn, concurrency=batch, batch_size=batch)
+    worker = Worker(dsn, concurrency=2 * batch, batch_size=batch, sessions=2)
     handled, first, last, began_cpu = 0, float("inf"), 0.0, 0.0
 
     @worker.step("noop")

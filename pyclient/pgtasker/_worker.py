@@ -11,7 +11,7 @@ import signal
 import socket
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from ._connect import as_seconds, as_uuid, resolve_dsn
@@ -86,6 +86,9 @@ class Worker:
         name: shown in ``tasker.workers``; None makes one of host name and process.
         concurrency: handlers at the same time.
         batch_size: most steps in one claim; None goes by the free slots.
+        sessions: how many sessions of the server claim and report side by side, each registered as a worker of its own
+            with its share of ``concurrency``. More than one is for quick handlers, where the server's processor is
+            what limits: a session keeps one of its cores busy.
         lease: seconds (or timedelta) after which a step of a silent worker is given to another.
         heartbeat_interval: seconds (or timedelta) within which the server expects a sign of life; after three missed
             ones a worker loses what it holds.
@@ -111,6 +114,7 @@ class Worker:
         name: str | None = None,
         concurrency: int = 8,
         batch_size: int | None = None,
+        sessions: int = 1,
         lease: float | dt.timedelta = 30.0,
         poll_interval: float = 5.0,
         drive: bool = True,
@@ -130,6 +134,7 @@ class Worker:
         self.name = name
         self.concurrency = concurrency
         self.batch_size = batch_size
+        self.sessions = sessions
         self.lease = lease
         self.poll_interval = poll_interval
         self.drive = drive
@@ -144,7 +149,7 @@ class Worker:
         self._handlers: dict[str, AnyHandler] = {}
         self._checks: dict[str, AnyCheck] = {}
         self._cleanups: dict[str, AnyHandler] = {}
-        self._engine: Engine | None = None
+        self._engines: list[Engine] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop_early = False
         self._guard = threading.Lock()
@@ -278,41 +283,54 @@ class Worker:
     def stop(self, force: bool = False) -> None:
         """Ask a running worker to end, as the first signal does; with ``force`` as the second. From any thread."""
         with self._guard:
-            engine, loop = self._engine, self._loop
-            if engine is None or loop is None:
+            engines, loop = self._engines, self._loop
+            if loop is None:
                 self._stop_early = True
                 return
         with contextlib.suppress(RuntimeError):  # the loop has just closed: the worker has ended
-            loop.call_soon_threadsafe(lambda: engine.request_stop(force=force))
+            loop.call_soon_threadsafe(lambda: _stop_all(engines, force=force))
 
     async def _run(self, goal: Goal, *, signals: bool) -> WorkerSummary:
-        engine = Engine(self._settings(), goal)
+        engines = [Engine(settings, goal) for settings in self._shares()]
         with self._guard:
-            if self._engine is not None:
+            if self._engines:
                 raise PgtaskerError("this worker is running already")
-            self._engine, self._loop = engine, asyncio.get_running_loop()
+            self._engines, self._loop = engines, asyncio.get_running_loop()
             if self._stop_early:
-                engine.request_stop()
+                _stop_all(engines)
         try:
-            with _signals(engine) if signals else contextlib.nullcontext():
-                await engine.run()
+            with _signals(engines) if signals else contextlib.nullcontext():
+                await _run_all(engines)
         finally:
             with self._guard:
-                self._engine = self._loop = None
+                self._engines, self._loop = [], None
                 self._stop_early = False
-        counts = engine.counts
+        counts = [engine.counts for engine in engines]
         return WorkerSummary(
-            claimed=counts.claimed,
-            succeeded=counts.succeeded,
-            failed=counts.failed,
-            refused=counts.refused,
-            unfinished=counts.unfinished,
-            forced=counts.forced,
+            claimed=sum(c.claimed for c in counts),
+            succeeded=sum(c.succeeded for c in counts),
+            failed=sum(c.failed for c in counts),
+            refused=sum(c.refused for c in counts),
+            unfinished=sum(c.unfinished for c in counts),
+            forced=any(c.forced for c in counts),
         )
+
+    def _shares(self) -> list[Settings]:
+        """The settings of each session: a name and a part of the handlers."""
+        whole = self._settings()
+        if self.sessions == 1:
+            return [whole]
+        share, more = divmod(whole.concurrency, self.sessions)
+        return [
+            replace(whole, name=f"{whole.name}/{number + 1}", concurrency=share + (number < more))
+            for number in range(self.sessions)
+        ]
 
     def _settings(self) -> Settings:
         if self.concurrency < 1:
             raise ValueError("concurrency must be at least 1")
+        if not 1 <= self.sessions <= self.concurrency:
+            raise ValueError("sessions must be at least 1, and not more than concurrency")
         if self.executor not in ("thread", "process"):
             raise ValueError(f"executor must be 'thread' or 'process', not {self.executor!r}")
         lease = as_seconds(self.lease, "lease")
@@ -356,8 +374,27 @@ def _is_async(function: AnyHandler) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
 
 
+async def _run_all(engines: list[Engine]) -> None:
+    """Run until all have ended; one that fails ends the others."""
+    if len(engines) == 1:
+        await engines[0].run()
+        return
+    running = [asyncio.ensure_future(engine.run()) for engine in engines]
+    try:
+        await asyncio.gather(*running)
+    finally:
+        for one in running:
+            one.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+
+def _stop_all(engines: list[Engine], *, force: bool = False) -> None:
+    for engine in engines:
+        engine.request_stop(force=force)
+
+
 @contextlib.contextmanager
-def _signals(engine: Engine) -> Iterator[None]:
+def _signals(engines: list[Engine]) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -368,7 +405,7 @@ def _signals(engine: Engine) -> Iterator[None]:
     def react() -> None:
         nonlocal received
         received += 1
-        engine.request_stop()
+        _stop_all(engines)
         if received == 2:
             for number in heeded:
                 loop.remove_signal_handler(number)

@@ -637,8 +637,6 @@ class Engine:
             self._become_hot()
             while True:
                 if await listener.wait(60.0, matching=self._concerns_us):
-                    # All listeners get the same hint: a little apart they do not ask for the same rows.
-                    await asyncio.sleep(random.uniform(0.0, 0.001))  # noqa: S311 (jitter, not a secret)
                     self._become_hot(drive=False)
         except Exception:
             logger.exception("listening ended; the worker goes on by polling")

@@ -338,6 +338,33 @@ def test_handlers_of_one_worker_run_side_by_side_up_to_its_concurrency(database:
     assert most == 3
 
 
+def test_sessions_share_the_handlers_of_a_worker(database: str, client: Client, conn: psycopg.Connection[Any]) -> None:
+    worker = Worker(database, name="w", concurrency=3, sessions=2)
+    all_at_once = threading.Barrier(3)  # more than either of them may run
+
+    @worker.step("work")
+    def work(ctx: StepContext) -> int:
+        return all_at_once.wait(timeout=30)
+
+    with running(worker) as summaries:
+        task = client.wait(client.create_task_from_graph(graph("a", "b", "c")), timeout=30)
+    assert task.phase == "succeeded"
+    (summary,) = summaries
+    assert (summary.claimed, summary.succeeded, summary.unfinished) == (3, 3, 0)
+    names = conn.execute(
+        "select w.name, s.is_terminal from tasker.workers w"
+        " join tasker.worker_transitions t on t.worker_uuid = w.worker_uuid and t.most_recent"
+        " join tasker.lifecycle_states s on s.lifecycle = t.lifecycle and s.state = t.to_state order by 1"
+    ).fetchall()
+    assert names == [("w/1", True), ("w/2", True)]
+    assert client.check_consistency() == []
+
+
+def test_a_session_that_fails_ends_the_others(empty_database: str) -> None:
+    with pytest.raises(SchemaMissing):
+        echo(Worker(empty_database, sessions=2), "work").run()
+
+
 # ----------------------------------------------------------------------------------------------- leases, cancellation
 
 
@@ -739,6 +766,9 @@ def test_a_worker_signs_off(database: str, client: Client, conn: psycopg.Connect
 def test_settings_that_make_no_sense_are_refused(database: str) -> None:
     with pytest.raises(ValueError, match="concurrency"):
         Worker(database, concurrency=0).run()
+    for sessions in (0, 9):
+        with pytest.raises(ValueError, match="sessions"):
+            Worker(database, sessions=sessions).run()
     with pytest.raises(ValueError, match="lease"):
         Worker(database, lease=0).run()
     with pytest.raises(ValueError, match="executor"):
