@@ -44,7 +44,7 @@ begin
   end if;
 
   if p_update_tasks then  -- otherwise the caller does it, or a new task is inserted with these columns as they will be
-    perform tasker.count_moves(p_moves, null);
+    perform tasker.count_moves(array(select p from tasker.progress_of(p_moves) p), null);
   end if;
 end
 $$;

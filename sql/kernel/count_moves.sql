@@ -1,4 +1,4 @@
-create or replace function tasker.count_moves(p_step_moves tasker.step_move[], p_task_moves tasker.task_move[]) returns void
+create or replace function tasker.count_moves(p_progress tasker.task_progress[], p_task_moves tasker.task_move[]) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -9,6 +9,9 @@ as $$
 declare
   v_jobs uuid[];
 begin
+  if coalesce(cardinality(p_progress), 0) = 0 and coalesce(cardinality(p_task_moves), 0) = 0 then
+    return;
+  end if;
   -- one write of the row for both; moves that change neither cost none
   update tasker.tasks t
      set pending_steps         = t.pending_steps         + coalesce(c.pending, 0),
@@ -23,7 +26,7 @@ begin
                              when c.ends then greatest(t.created_at, t.started_at, clock_timestamp()) end
     from (select x.task_uuid, sum(x.pending) as pending, sum(x.in_flight) as in_flight, sum(x.waiting_retry) as waiting_retry,
                  sum(x.satisfied) as satisfied, sum(x.failed) as failed, sum(x.failed_critical) as failed_critical, bool_or(x.ends) as ends
-            from (select p.*, null::boolean as ends from tasker.progress_of(p_step_moves) p
+            from (select p.*, null::boolean as ends from unnest(p_progress) p
                   union all
                   select m.task_uuid, null, null, null, null, null, null, bool_or(m.most_recent and entered.is_terminal)
                     from unnest(p_task_moves) m
@@ -49,5 +52,5 @@ begin
   end if;
 end
 $$;
-comment on function tasker.count_moves(tasker.step_move[], tasker.task_move[]) is
-  'What moves change in the rows of tasks: progress counters by those of steps, started_at and completed_at by their own.';
+comment on function tasker.count_moves(tasker.task_progress[], tasker.task_move[]) is
+  'What moves change in the rows of tasks: progress counters by what progress_of says of those of steps, started_at and completed_at by their own.';

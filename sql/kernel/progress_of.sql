@@ -1,5 +1,4 @@
-create or replace function tasker.progress_of(p_moves tasker.step_move[])
-  returns table(task_uuid uuid, pending int, in_flight int, waiting_retry int, satisfied int, failed int, failed_critical int)
+create or replace function tasker.progress_of(p_moves tasker.step_move[]) returns setof tasker.task_progress
 language plpgsql
 stable
 set search_path = pg_catalog, pg_temp

@@ -119,7 +119,7 @@ begin
                     m.workflow_step_uuid not in (select d.workflow_step_uuid from unnest(v_settled) d), m.metadata)::tasker.step_move
               from unnest(v_moves) m) || v_settled, false);
     if v_direct is not null then  -- other reports change no counter
-      perform tasker.count_moves(v_direct, null);
+      perform tasker.count_moves(array(select p from tasker.progress_of(v_direct) p), null);
     end if;
     update tasker.workflow_steps s
        set claim_uuid = case when s.workflow_step_uuid = any (v_kept) then s.claim_uuid end,

@@ -44,7 +44,9 @@ begin
   v_steps := array(select m.workflow_step_uuid from unnest(v_moves) m);
 
   perform tasker.hold_steps(v_steps, (p_worker_uuid, v_claim, p_namespace, null, null, v_now, p_lease)::tasker.claimant);
-  perform tasker.append_step_transitions(v_moves);
+  -- where queued and running count the same, the task is not even locked
+  perform tasker.append_step_transitions(v_moves, exists (select from unnest(v_moves) m
+                                                            join tasker.lifecycles l on l.lifecycle = m.lifecycle and not l.queues_by_state));
   if cardinality(p_starting) > 0 then
     perform tasker.start_tasks(p_starting, v_steps);
   end if;

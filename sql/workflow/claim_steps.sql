@@ -20,6 +20,7 @@ declare
   v_spaces text[] := array[]::text[];
   v_space  text;
   v_starting uuid[];
+  v_claimed boolean := false;
   v_fair   boolean := random() < 0.1;
   v_bound  text[] := tasker.bound_namespaces();
 begin
@@ -92,13 +93,15 @@ begin
                                                                                   where s.workflow_step_uuid = p.step limit 1) s
                                                              where s.namespace = v_space order by p.position) end,
                                             v_starting, p_lease);
-      if found and v_phase = 'idle' then
+      continue when not found;
+      v_claimed := true;
+      if v_phase = 'idle' then
         perform tasker.move_worker(p_worker_uuid, 'worker_assign');
         v_phase := 'busy';
       end if;
     end loop;
   end if;
-  if v_phase = 'busy' then
+  if v_phase = 'busy' and not v_claimed then
     perform tasker.move_worker(p_worker_uuid, 'worker_finish');  -- the guard: it holds nothing any more
   end if;
 end

@@ -114,11 +114,11 @@ begin
   end if;
   select jsonb_build_object('vocabulary', t.vocabulary, 'step', s.name, 'by', case when s.condition is null then 'wait_for' else 'condition' end)
     into v_problems
-    from unnest(v_tasks) t
-    join unnest(v_steps) s on s.named_task_uuid = t.named_task_uuid
-                          and ((s.condition is not null and s.options ->> 'when_unmet' is distinct from 'fail')
-                               or s.options #>> '{wait_for,on_timeout}' = 'skip')
-   where not tasker.can_leave_out(t.vocabulary)
+    from (select s.named_task_uuid, s.name, s.condition from unnest(v_steps) s  -- few are so: they come first
+           where (s.condition is not null and s.options ->> 'when_unmet' is distinct from 'fail')
+              or s.options #>> '{wait_for,on_timeout}' = 'skip' offset 0) s
+   cross join lateral (select t.vocabulary from unnest(v_tasks) t
+                        where t.named_task_uuid = s.named_task_uuid and not tasker.can_leave_out(t.vocabulary) limit 1) t
    limit 1;
   if found then
     perform tasker.raise_error('TK400', format('vocabulary %s has no state for a step that is left out, and step %s has a %s',

@@ -13,7 +13,7 @@ set jit = off
 as $$
 declare
   v_counts       tasker.drive_counts := (0, 0, 0, 0, 0);
-  v_uncounted    tasker.step_move[] := p_uncounted;
+  v_progress     tasker.task_progress[];  -- of p_uncounted: counted once, asked often
   v_ready        uuid[] := p_ready_steps;
   v_enqueue      tasker.step_move[];
   v_moves        tasker.task_move[];
@@ -26,6 +26,9 @@ begin
     return v_counts;
   end if;
 
+  if p_uncounted is not null then
+    v_progress := array(select p from tasker.progress_of(p_uncounted) p);
+  end if;
   if exists (select from tasker.tasks t where t.task_uuid = any (p_task_uuids) and t.worker_count is not null) then
     perform tasker.allocate_workers(p_task_uuids);
   end if;
@@ -39,7 +42,7 @@ begin
   select array_agg(asked.task_uuid) filter (where idle.waiting_retry = 0), array_agg(asked.task_uuid) filter (where case when idle.failed > 0 then tasker.open_waits(asked.task_uuid) = 0 end)
     into v_idle, v_failing
     from unnest(p_task_uuids) as asked(task_uuid)
-    left join tasker.progress_of(v_uncounted) p on p.task_uuid = asked.task_uuid
+    left join unnest(v_progress) p on p.task_uuid = asked.task_uuid
    cross join lateral (select t.waiting_retry_steps + coalesce(p.waiting_retry, 0) as waiting_retry, t.failed_steps + coalesce(p.failed, 0) as failed
                          from tasker.tasks t
                         where t.task_uuid = asked.task_uuid and t.pending_steps + coalesce(p.pending, 0) > 0
@@ -79,7 +82,7 @@ begin
      cross join lateral (select c.to_state, c.sort_key, c.processor_uuid from tasker.task_transitions c
                           where c.task_uuid = t.task_uuid and c.most_recent limit 1) c
       join tasker.task_namespaces n on n.namespace = t.namespace
-      left join tasker.progress_of(v_uncounted) p on p.task_uuid = t.task_uuid
+      left join unnest(v_progress) p on p.task_uuid = t.task_uuid
       left join (select m.task_uuid, count(*)::int as steps from unnest(v_enqueue) m group by m.task_uuid) ready
         on ready.task_uuid = t.task_uuid
   ), paths as materialized (  -- tasks in the same situation walk the same path: it is found once
@@ -113,10 +116,10 @@ begin
     v_enqueuing := v_enqueuing || tasker.handing_out(array(select distinct m.task_uuid from unnest(v_enqueue) m));
     v_enqueue := array(select m from unnest(v_enqueue) m where m.task_uuid = any (v_enqueuing));
     perform tasker.hand_out_steps(v_enqueue, false, p_claimant);
-    v_uncounted := v_uncounted || v_enqueue;
+    v_progress := v_progress || array(select p from tasker.progress_of(v_enqueue) p);
     v_counts.steps_enqueued := cardinality(v_enqueue);
   end if;
-  perform tasker.count_moves(v_uncounted, v_moves);
+  perform tasker.count_moves(v_progress, v_moves);
   if v_failed is not null then  -- nobody would settle what is still under way
     -- all in one order, since workers report steps of several tasks in one call
     perform tasker.lock_work(v_failed);
