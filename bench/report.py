@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import os
 import platform
 import re
 import statistics
 from collections import defaultdict
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from bench.edges import STEPS, Edge
@@ -17,6 +19,8 @@ from bench.workloads import Workload
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "performance.md"
 US = "pgtasker"
+SQL_ALONE = "pgtasker, SQL alone"
+PARTIAL = PAGE.parents[1] / "build" / "bench.jsonl"
 
 
 @dataclass(frozen=True)
@@ -40,22 +44,51 @@ class Result:
 
 @dataclass
 class Table:
-    """What was measured, by workload and system."""
+    """What was measured, by workload and system. Each result is on the disk as soon as it is there."""
 
+    workloads: dict[str, Workload]
+    systems: Iterable[str]
+    resume: bool = False
     server_version: str = ""
-    repeats: int = 1
     results: dict[str, dict[str, list[Result]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(list)))
     reasons: dict[tuple[str, str], str] = field(default_factory=dict)
-    sizes: dict[str, Workload] = field(default_factory=dict)
     edges: list[Edge] = field(default_factory=list)
 
-    def add(self, workload: Workload, system: str, result: Result) -> None:
-        self.sizes[workload.name] = workload
-        self.results[workload.name][system].append(result)
+    def __post_init__(self) -> None:
+        PARTIAL.parent.mkdir(exist_ok=True)
+        if self.resume and PARTIAL.exists():
+            for line in PARTIAL.read_text("utf-8").splitlines():
+                told = json.loads(line)
+                if self.workloads.get(told["workload"]) == Workload(**told["sizes"]):
+                    self.results[told["workload"]][told["system"]].append(Result(**told["result"]))
+        else:
+            PARTIAL.write_text("", "utf-8")
 
-    def missing(self, workload: Workload, system: str, reason: str) -> None:
-        self.sizes[workload.name] = workload
-        self.reasons[workload.name, system] = reason
+    def add(self, workload: str, system: str, result: Result) -> None:
+        self.results[workload][system].append(result)
+        told = {
+            "workload": workload,
+            "sizes": asdict(self.workloads[workload]),
+            "system": system,
+            "result": asdict(result),
+        }
+        with PARTIAL.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(told) + "\n")
+
+    def missing(self, workload: str, system: str, reason: str) -> None:
+        self.reasons[workload, system] = reason
+
+    def count(self, workload: str, system: str) -> float:
+        """How often it was measured; without end where that is not possible."""
+        if (workload, system) in self.reasons:
+            return float("inf")
+        return len(self.results[workload][system])
+
+    @property
+    def repeats(self) -> str:
+        """How often each was measured, as far as it was."""
+        counts = {len(r) for by_system in self.results.values() for r in by_system.values() if r}
+        return "-".join(str(n) for n in sorted({min(counts, default=0), max(counts, default=0)}))
 
     def speed(self, workload: str, system: str) -> float | None:
         """Steps a second, or for latency the median delay in seconds."""
@@ -70,9 +103,9 @@ class Table:
 
     def markdown(self) -> str:
         """One table of speeds with the ratio to the fastest other, and one of what a step of ours costs."""
-        systems = list(dict.fromkeys(s for by_system in self.results.values() for s in by_system))
+        systems = [s for s in self.systems if any(by_system.get(s) for by_system in self.results.values())]
         lines = ["| steps/s | " + " | ".join(systems) + " |", "|---" * (len(systems) + 1) + "|"]
-        for name, workload in self.sizes.items():
+        for name, workload in self.workloads.items():
             if workload.shape == "latency":
                 cells = [self._latency(name, system) for system in systems]
                 lines.append(f"| {name}: p50 / p95 / p99, ms | " + " | ".join(cells) + " |")
@@ -80,11 +113,21 @@ class Table:
                 ours = self.speed(name, US)
                 cells = [self._cell(name, system, ours) for system in systems]
                 lines.append(
-                    f"| {name} ({workload.instances:,} x {workload.steps // workload.instances:,}) | "
+                    f"| {name} ({workload.instances:,} x {workload.steps / workload.instances:,.0f}) | "
                     + " | ".join(cells)
                     + " |"
                 )
-        lines += ["", "In brackets: pgtasker's speed as a multiple of that one's.", "", *self._costs()]
+        lines += [
+            "",
+            "In brackets: pgtasker's speed as a multiple of that one's.",
+            "",
+            *self._costs(),
+            "",
+            *self._flat(),
+        ]
+        left_out = [f"{s} in {w}: {reason}" for (w, s), reason in self.reasons.items() if reason]
+        if left_out:
+            lines += ["", f"Not measured: {'; '.join(left_out)}."]
         if self.edges:
             lines += ["", f"What each call writes for a step, {STEPS} steps a call and so one commit for {STEPS}:", ""]
             lines += ["| call | states walked | rows | WAL bytes |", "|---|---|---|---|"]
@@ -94,13 +137,13 @@ class Table:
     def _cell(self, workload: str, system: str, ours: float | None) -> str:
         speed = self.speed(workload, system)
         if speed is None:
-            return self.reasons.get((workload, system), "") or "-"
+            return "-"
         return f"{speed:,.0f}" + (f" ({ours / speed:.2f})" if ours and system != US else "")
 
     def _latency(self, workload: str, system: str) -> str:
         results = [r.latency for r in self.results[workload].get(system, []) if r.latency]
         if not results:
-            return self.reasons.get((workload, system), "") or "-"
+            return "-"
         return " / ".join(f"{1000 * statistics.median(r[n] for r in results):.1f}" for n in range(3))
 
     def _costs(self) -> list[str]:
@@ -113,12 +156,27 @@ class Table:
             "worker_cpu": ("worker CPU", "{:.0%}"),
         }
         lines = [f"| {US} | " + " | ".join(title for title, _ in columns.values()) + " |", "|---" * 7 + "|"]
-        for name, workload in self.sizes.items():
-            if workload.shape != "latency" and US in self.results[name]:
+        for name, workload in self.workloads.items():
+            if workload.shape != "latency" and self.results[name].get(US):
                 found = [(self.median(name, US, column), form) for column, (_, form) in columns.items()]
-                cells = [form.format(value) for value, form in found if value is not None]
+                cells = ["-" if value is None else form.format(value) for value, form in found]
                 lines.append(f"| {name} | " + " | ".join(cells) + " |")
         return lines
+
+    def _flat(self) -> list[str]:
+        """What a step costs in a large case, as a multiple of the small one."""
+        lines = []
+        for name, workload in self.workloads.items():
+            system = US if self.results[name].get(US) else SQL_ALONE
+            pairs = [
+                (self.median(name, system, column), self.median(workload.beside, system, column))
+                for column in ("server_cpu_per_step", "wal_bytes_per_step", "steps_per_second")
+            ]
+            if any(one and other for one, other in pairs):
+                cells = [f"{one / other:.2f}" if one and other else "-" for one, other in pairs]
+                lines.append(f"| {name} | {workload.beside} | {system} | " + " | ".join(cells) + " |")
+        head = ["| large case | small case | by | server CPU a step | WAL bytes a step | steps/s |", "|---" * 6 + "|"]
+        return ["The large case as a multiple of the small one:", "", *head, *lines] if lines else []
 
 
 def write(table: Table) -> None:

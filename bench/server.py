@@ -8,12 +8,13 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psycopg
 from psycopg import sql
 
+from bench import pooler
 from pgtasker.server import EmbeddedServer
 
 SETTINGS: dict[str, str] = {
@@ -54,15 +55,11 @@ class Database:
 
     server: EmbeddedServer
     name: str
+    pooled_dsn: str | None = None
 
     @property
     def dsn(self) -> str:
         return self.server.uri(self.name)
-
-    @property
-    def url(self) -> str:
-        """The same over TCP, for drivers that know no folder of sockets."""
-        return self.server.tcp_uri(self.name)
 
     def counted(self) -> Counted:
         """Read the counters; a session hands its own in when it ends, so connections should be closed before."""
@@ -94,6 +91,7 @@ class Server:
     """A server in a folder of its own, on the disk and not in memory."""
 
     def __init__(self, folder: Path) -> None:
+        self._folder = folder.parent
         self._server = EmbeddedServer(folder, settings=SETTINGS)
         self._numbers = itertools.count(1)
 
@@ -115,6 +113,13 @@ class Server:
             conn.execute(query.format(sql.Identifier(name), sql.Identifier(template or "template1")))
             conn.execute("checkpoint")
         return Database(self._server, name)
+
+    @contextlib.contextmanager
+    def pooled(self, database: Database) -> Iterator[Database]:
+        """The same database, with PgBouncer in front of it for workers."""
+        account = self._server.status().user
+        with pooler.running(database.dsn, account, self._folder) as dsn:
+            yield replace(database, pooled_dsn=dsn)
 
     def admin(self) -> psycopg.Connection[tuple[object, ...]]:
         return psycopg.connect(self._server.uri(), autocommit=True)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass
@@ -35,6 +38,22 @@ class Task:
     def done(self) -> bool:
         return self.handled >= self.steps
 
+    def one_by_one(self, make: Callable[[Any], object]) -> None:
+        """For latency: make an instance with a session of its own whenever the one before was handled, beside the
+        worker."""
+        import psycopg
+
+        def run() -> None:
+            with psycopg.connect(self.dsn, autocommit=True, prepare_threshold=1) as conn:
+                while not self.done:
+                    time.sleep(0.15)
+                    before = self.handled
+                    make(conn)
+                    while self.handled == before:
+                        time.sleep(0.001)
+
+        threading.Thread(target=run, daemon=True).start()
+
     def finish(self) -> None:
         """Print what was measured and end, whatever threads are left."""
         told = {
@@ -50,3 +69,11 @@ class Task:
 def arguments() -> Task:
     dsn, shape, instances, size, steps = sys.argv[1:6]
     return Task(dsn, shape, int(instances), int(size), int(steps))
+
+
+def install_pgmq(conn: Any) -> None:
+    """Install pgmq from the SQL that its Python package carries: no extension is needed."""
+    from pgmq.install import get_embedded_install_sql
+
+    conn.execute("create schema if not exists pgmq")
+    conn.execute(get_embedded_install_sql().encode())

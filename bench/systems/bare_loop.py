@@ -11,7 +11,7 @@ import psycopg
 
 from bench.server import Database
 from bench.systems import NotMeasured, Sample
-from bench.workloads import Workload
+from bench.workloads import Workload, traces
 
 _SCHEMA = """
 create table items (id bigint generated always as identity primary key, state text not null, missing int not null)
@@ -60,6 +60,8 @@ def run(workload: Workload, database: Database) -> Sample:
         if workload.shape in _EDGES:
             text = _EDGES[workload.shape].format(rows=workload.steps, size=workload.size)
             conn.execute(f"insert into edges {text}".encode())
+        elif workload.shape == "traces":
+            _copy_edges(conn, workload)
         conn.execute(
             "update items i set missing = (select count(*) from edges e where e.to_id = i.id),"
             " state = case when exists (select from edges e where e.to_id = i.id) then 'waiting' else 'ready' end"
@@ -74,3 +76,14 @@ def run(workload: Workload, database: Database) -> Sample:
             conn.execute(_COMPLETE, {"ids": row[0]})
             done += len(row[0])
         return Sample(create_seconds, time.perf_counter() - begun)
+
+
+def _copy_edges(conn: psycopg.Connection[tuple[object, ...]], workload: Workload) -> None:
+    before = 0
+    with conn.cursor().copy("copy edges from stdin") as copy:
+        for graph in traces(workload.instances):
+            places = {step["name"]: before + n for n, step in enumerate(graph["steps"], 1)}
+            for step in graph["steps"]:
+                for name in step["depends_on"]:
+                    copy.write_row((places[name], places[step["name"]]))
+            before += len(places)

@@ -36,7 +36,9 @@ def run(workload: Workload, database: Database) -> Sample:
 
     def claimant(number: int) -> None:
         nonlocal left
-        with psycopg.connect(database.dsn, autocommit=True, prepare_threshold=1) as conn:
+        pooled = database.pooled_dsn is not None
+        dsn = database.pooled_dsn or database.dsn
+        with psycopg.connect(dsn, autocommit=True, prepare_threshold=None if pooled else 1) as conn:
             (worker,) = conn.execute("select tasker.register_worker(%s)", [f"claimant {number}"]).fetchone() or (None,)
             ready.wait()
             begun = last = time.perf_counter()
@@ -56,7 +58,7 @@ def run(workload: Workload, database: Database) -> Sample:
                     conn.execute("select from tasker.orchestrate()")
             times.append((begun, last))
 
-    threads = [threading.Thread(target=claimant, args=(n,)) for n in range(workload.workers)]
+    threads = [threading.Thread(target=claimant, args=(n,), daemon=True) for n in range(workload.workers)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -13,7 +13,7 @@ import psycopg
 
 from bench.server import Database
 from bench.systems import Sample
-from bench.workloads import Workload
+from bench.workloads import Workload, traces
 from pgtasker import Client, StepContext, Worker, migrate
 
 VERSION = "this tree"
@@ -38,6 +38,11 @@ def graph_of(workload: Workload) -> dict[str, Any]:
 
 def create(client: Client, workload: Workload) -> float:
     """Register the workflow and make all instances, 1,000 a call; returns the seconds of making them."""
+    if workload.shape == "traces":
+        begun = time.perf_counter()
+        for graph in traces(workload.instances):
+            client.create_task_from_graph(graph)
+        return time.perf_counter() - begun
     client.register_template(graph_of(workload))
     begun = time.perf_counter()
     for first in range(0, workload.instances, 1000):
@@ -58,8 +63,12 @@ def run(workload: Workload, database: Database) -> Sample:
         with psycopg.connect(database.dsn, autocommit=True) as conn:
             conn.execute("analyze")
         workers = [_start(database, workload) for _ in range(workload.workers)]
-        wait_until_done(database)
-    ended = [_stop(worker) for worker in workers]
+        try:
+            wait_until_done(database)
+            ended = [_stop(worker) for worker in workers]
+        finally:
+            for worker in workers:
+                worker.kill()
     seconds = max(e["last"] for e in ended) - min(e["first"] for e in ended if e["handled"])
     assert sum(e["handled"] for e in ended) == workload.steps
     return Sample(create_seconds, seconds, worker_cpu=sum(e["cpu"] for e in ended) / seconds)
@@ -76,17 +85,21 @@ def _latency(client: Client, workload: Workload, database: Database) -> Sample:
     worker = _start(database, workload)
     assert worker.stdout is not None
     delays = []
-    for _ in range(workload.instances):
-        time.sleep(0.15)  # idle again
-        begun = time.time()
-        client.create_task("bench")
-        delays.append(float(worker.stdout.readline()) - begun)
-    _stop(worker)
+    try:
+        for _ in range(workload.instances):
+            time.sleep(0.15)  # idle again
+            begun = time.time()
+            client.create_task("bench")
+            delays.append(float(worker.stdout.readline()) - begun)
+        _stop(worker)
+    finally:
+        worker.kill()
     return Sample(0, 0, delays)
 
 
 def _start(database: Database, workload: Workload) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", __name__, database.dsn, str(workload.batch), workload.shape]
+    command += [database.pooled_dsn] if database.pooled_dsn else []
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
@@ -97,9 +110,19 @@ def _stop(worker: subprocess.Popen[str]) -> dict[str, Any]:
     return ended
 
 
-def work(dsn: str, batch: int, shape: str) -> None:
+def work(dsn: str, batch: int, shape: str, pooled_dsn: str | None = None) -> None:
     """The worker process: says at the end when its first handler began and its last one ended."""
-    worker = Worker(dsn, concurrency=2 * batch, batch_size=batch, sessions=2)
+    # Two sessions keep both cores of a small server busy, as the pools of other workers do; where work comes one by one
+    # a second one would only look twice.
+    sessions = 1 if shape == "latency" else 2
+    worker = Worker(
+        pooled_dsn or dsn,
+        listen_dsn=dsn,
+        pgbouncer=pooled_dsn is not None,
+        concurrency=sessions * batch,
+        batch_size=batch,
+        sessions=sessions,
+    )
     handled, first, last, began_cpu = 0, float("inf"), 0.0, 0.0
 
     @worker.step("noop")
@@ -117,4 +140,4 @@ def work(dsn: str, batch: int, shape: str) -> None:
 
 
 if __name__ == "__main__":
-    work(sys.argv[1], int(sys.argv[2]), sys.argv[3])
+    work(sys.argv[1], int(sys.argv[2]), *sys.argv[3:])
