@@ -38,10 +38,10 @@ pytest: $(VENV)/.dev
 	@echo "== tests"
 	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup
 
-bench: $(VENV)/.dev ## measure, beside the peers, on one server (an hour)
+bench: $(VENV)/.dev ## measure, beside the peers, on one server (40 minutes)
 	@$(BIN)/python -m bench
 
-bench-quick: $(VENV)/.dev ## a quick look at the same
+bench-quick: $(VENV)/.dev ## a quick look at the same (5 minutes)
 	@$(BIN)/python -m bench --quick
 
 docs: $(VENV)/.dev ## build the documentation as static pages in build/site

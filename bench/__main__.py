@@ -66,8 +66,8 @@ def main() -> int:
             try:
                 system.install()
             except NotMeasured as reason:
-                for workload in chosen_workloads:
-                    table.missing(workload, name, str(reason))
+                for left_out in chosen_workloads:
+                    table.missing(left_out, name, str(reason))
     until = time.monotonic() + 60 * minutes
     try:
         with server.running() as running:

@@ -13,13 +13,13 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from bench import targets
 from bench.edges import STEPS, Edge
 from bench.server import SETTINGS
+from bench.targets import SQL_ALONE, US
 from bench.workloads import Workload
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "performance.md"
-US = "pgtasker"
-SQL_ALONE = "pgtasker, SQL alone"
 PARTIAL = PAGE.parents[1] / "build" / "bench.jsonl"
 
 
@@ -125,6 +125,9 @@ class Table:
             "",
             *self._flat(),
         ]
+        judged = targets.rows(self)
+        if judged:
+            lines += ["", "| target | where it stands |", "|---|---|", *judged]
         left_out = [f"{s} in {w}: {reason}" for (w, s), reason in self.reasons.items() if reason]
         if left_out:
             lines += ["", f"Not measured: {'; '.join(left_out)}."]

@@ -2,8 +2,8 @@
 
 from pgtasker.migrate import refuse_downgrade, run_script
 
-revision = "0027_progress"
-down_revision = "0026_events"
+revision = "0029_progress"
+down_revision = "0028_payloads"
 branch_labels = None
 depends_on = None
 
