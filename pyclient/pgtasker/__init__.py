@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pgtasker._rows import ScheduledTask as ScheduledTask
     from pgtasker._rows import StepOutcome as StepOutcome
     from pgtasker._rows import StepOverview as StepOverview
+    from pgtasker._rows import SubmittedTask as SubmittedTask
     from pgtasker._rows import TaskOverview as TaskOverview
     from pgtasker._rows import TaskPage as TaskPage
     from pgtasker._rows import TickCounts as TickCounts
@@ -102,6 +103,7 @@ _EXPORTS: dict[str, str] = {
     "ScheduledTask": "_rows",
     "StepOutcome": "_rows",
     "StepOverview": "_rows",
+    "SubmittedTask": "_rows",
     "TaskOverview": "_rows",
     "TaskPage": "_rows",
     "TickCounts": "_rows",

@@ -50,6 +50,7 @@ from ._rows import (
     ScheduledTask,
     StepOutcome,
     StepOverview,
+    SubmittedTask,
     TaskOverview,
     TaskPage,
     TickCounts,
@@ -356,6 +357,10 @@ class AsyncClient:
         start: bool = True,
         start_at: dt.datetime | None = None,
         vocabulary: str | None = None,
+        unique_key: str | None = None,
+        unique_seconds: float | None = None,
+        debounce_seconds: float | None = None,
+        debounce_max_seconds: float | None = None,
         request_id: str | None = None,
         conn: AsyncCallersConnection | None = None,
     ) -> UUID:
@@ -376,6 +381,12 @@ class AsyncClient:
             start: False leaves the task in its first state.
             start_at: it starts then and not before; a time with its zone.
             vocabulary: by whose names of states and events it runs; None: the template's.
+            unique_key: what there is to be one task of in the namespace: while another task with this key runs, nothing
+                is created and that one is returned. ``submit_tasks`` says which of both it was.
+            unique_seconds: so long after the other one was created, instead of while it runs.
+            debounce_seconds: the task starts so long after the last request with its key, with the context of that one;
+                once it has started, the next request makes another one.
+            debounce_max_seconds: but no longer than this after the first request.
             conn: the caller's transaction: the task exists if and when that commits.
 
         Returns:
@@ -383,7 +394,7 @@ class AsyncClient:
 
         Raises:
             NotFound: no such template, namespace or parent.
-            IdempotencyConflict: the key was used with another request.
+            IdempotencyConflict: the key was used with another request, or by a waiting task of another workflow.
         """
         statement = sql.CREATE_TASK_ONCE if idempotency_key is not None else sql.CREATE_TASK
         with _tracing.creating(name, namespace) as creation:
@@ -403,6 +414,10 @@ class AsyncClient:
                     "requested_by": requested_by,
                     "start": start,
                     "start_at": start_at,
+                    "unique_key": unique_key,
+                    "unique_seconds": unique_seconds,
+                    "debounce_seconds": debounce_seconds,
+                    "debounce_max_seconds": debounce_max_seconds,
                     "request_id": request_id,
                 },
                 conn,
@@ -424,6 +439,31 @@ class AsyncClient:
             task_uuids = await self._rows(sql.CREATE_TASKS, {"requests": dumps(wanted, "requests")}, conn)
             creation.created(*task_uuids)
         return task_uuids
+
+    async def submit_tasks(
+        self,
+        requests: Iterable[Mapping[str, Any]],
+        *,
+        request_id: str | None = None,
+        conn: AsyncCallersConnection | None = None,
+    ) -> list[SubmittedTask]:
+        """``create_tasks`` that also says which tasks are new, and which were there.
+
+        Args:
+            requests: as of ``create_tasks``.
+            request_id: the same id with the same requests gets the same answer.
+            conn: the caller's transaction.
+
+        Raises:
+            InvalidDefinition: with all problems of the requests at once.
+        """
+        with _tracing.creating("tasks", None) as creation:
+            wanted = [creation.request(request) for request in requests]
+            submitted = await self._rows(
+                sql.SUBMIT_TASKS, {"requests": dumps(wanted, "requests"), "request_id": request_id}, conn
+            )
+            creation.created(*(task.task_uuid for task in submitted if task.outcome == "created"))
+        return submitted
 
     async def create_task_from_graph(
         self,

@@ -23,6 +23,7 @@ __all__ = [
     "Recovery",
     "StepOutcome",
     "StepOverview",
+    "SubmittedTask",
     "TaskOverview",
     "TaskPage",
     "TickCounts",
@@ -67,6 +68,19 @@ class TaskPage:
 
     tasks: list[TaskOverview]
     next_before: UUID | None
+
+
+@dataclass(frozen=True, slots=True)
+class SubmittedTask:
+    """What became of a request for a task.
+
+    ``outcome``: ``created``; ``found``, the task that its idempotency key made before; ``duplicate``, nothing was
+    created, since this task stands for its unique key; ``pushed_back``, the same, and it starts later with the new
+    context.
+    """
+
+    task_uuid: UUID
+    outcome: str
 
 
 @dataclass(frozen=True, slots=True)

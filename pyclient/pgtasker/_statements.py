@@ -139,10 +139,21 @@ _TASK_OPTIONS = {
 CREATE_TASK = _scalar(
     "create_task",
     UUID,
-    {"name": "text", "context": "jsonb", "version": "text", "vocabulary": "text", **_TASK_OPTIONS},
+    {
+        "name": "text",
+        "context": "jsonb",
+        "version": "text",
+        "vocabulary": "text",
+        "unique_key": "text",
+        "unique_seconds": "float8",
+        "debounce_seconds": "float8",
+        "debounce_max_seconds": "float8",
+        **_TASK_OPTIONS,
+    },
 )
 CREATE_TASK_ONCE = dataclasses.replace(CREATE_TASK, repeatable=True)
 CREATE_TASKS = _scalar("create_tasks", UUID, {"requests": "jsonb"})
+SUBMIT_TASKS = _set("submit_tasks", rows.SubmittedTask, _columns(rows.SubmittedTask), {"requests": "jsonb", **_REQUEST})
 CREATE_TASK_FROM_GRAPH = _scalar(
     "create_task_from_graph", UUID, {"graph": "jsonb", "context": "jsonb", **_TASK_OPTIONS}
 )

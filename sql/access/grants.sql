@@ -24,7 +24,7 @@ grant execute on function tasker.may_see_worker(uuid) to tasker_operator, tasker
 -- reading work
 grant select on tasker.task_overview, tasker.step_overview, tasker.timeline, tasker.task_namespaces, tasker.named_tasks,
                 tasker.named_steps, tasker.tasks, tasker.workflow_steps, tasker.workflow_step_edges, tasker.task_transitions,
-                tasker.workflow_step_transitions
+                tasker.workflow_step_transitions, tasker.unique_keys
   to tasker_client, tasker_operator;
 grant execute on function
     tasker.task_status(uuid), tasker.explain_task(uuid), tasker.allowed_events(text, uuid), tasker.task_state(uuid),
@@ -38,7 +38,8 @@ grant execute on function tasker.load_result(uuid, uuid) to tasker_client, taske
 -- clients create
 grant execute on function
     tasker.register_template(jsonb, text), tasker.ensure_namespace(text, text), tasker.create_tasks(jsonb),
-    tasker.create_task(text, jsonb, text, text, text, uuid, int, uuid, jsonb, text, boolean, text, timestamptz, text),
+    tasker.create_task(text, jsonb, text, text, text, uuid, int, uuid, jsonb, text, boolean, text, timestamptz, text, double precision, double precision, double precision, text),
+    tasker.submit_tasks(jsonb, text),
     tasker.create_task_from_graph(jsonb, jsonb, text, text, uuid, int, uuid, jsonb, text, boolean, timestamptz, text),
     tasker.cancel_task(uuid, text, text, text),
     tasker.schedule_tasks(text, text, text, jsonb, text, text, text, text, jsonb, int, text, text, text, text),

@@ -103,6 +103,11 @@ begin
   delete from tasker.step_checkpoints k where k.workflow_step_uuid = any (v_steps);
   delete from tasker.workflow_step_edges e where e.to_step_uuid = any (v_steps);
   delete from tasker.job_workers j where j.task_uuid = any (v_tasks);
+  delete from tasker.unique_keys u using (
+    -- one that somebody is asking about stays: to him it is free
+    select u.namespace, u.unique_key from tasker.tasks t join tasker.unique_keys u on u.namespace = t.namespace and u.unique_key = t.unique_key
+     where t.task_uuid = any (v_tasks) and u.task_uuid = t.task_uuid for update of u skip locked) gone
+   where u.namespace = gone.namespace and u.unique_key = gone.unique_key;
   delete from tasker.workflow_steps s where s.task_uuid = any (v_tasks);
   delete from tasker.tasks t where t.task_uuid = any (v_tasks);
 

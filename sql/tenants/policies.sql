@@ -19,7 +19,7 @@ begin
         ('workflow_step_edges', 'exists (select from tasker.tasks k where k.task_uuid = workflow_step_edges.task_uuid)'),
         ('workflow_step_result_audit', 'namespace = any (%s)'), ('rejected_transitions', 'namespace = any (%s)'),
         ('step_claims', 'namespace = any (%s)'), ('step_checkpoints', 'namespace = any (%s)'),
-        ('step_payloads', 'namespace = any (%s)'), ('timers', 'namespace = any (%s)'), ('schedules', 'namespace = any (%s)'),
+        ('step_payloads', 'namespace = any (%s)'), ('timers', 'namespace = any (%s)'), ('schedules', 'namespace = any (%s)'), ('unique_keys', 'namespace = any (%s)'),
         ('events', 'namespace = any (%s)'), ('event_waits', 'namespace = any (%s)'), ('work_queues', 'namespace = any (%s)'),
         ('limits', 'namespace = any (%s)'), ('limit_waits', 'namespace = any (%s)'),
         ('limit_slots', 'exists (select from tasker.limits l where l.limit_uuid = limit_slots.limit_uuid)'),

@@ -12,6 +12,9 @@ declare
 begin
   v_tasks := array(select distinct t.task_uuid from unnest(p_timers) t where t.kind in ('retry', 'drive', 'task_timeout', 'task_retry', 'event_timeout'));
   perform tasker.lock_tasks(v_tasks);
+  if exists (select from unnest(p_timers) t where t.kind in ('drive', 'task_timeout')) then
+    p_timers := tasker.put_back_timers(p_timers);
+  end if;
 
   -- a timer is for one visit of a state: a step that has moved on since has nothing to wait for
   v_steps := array(

@@ -10,6 +10,7 @@ as $$
 declare
   v_created uuid[];
   v_answer  uuid[];
+  v_found   tasker.tasks[];
   v_other   record;
   v_parent  uuid;
   -- first steps that are more than a call of their handler are looked at once their task stands
@@ -67,19 +68,22 @@ begin
                                                      from unnest(p_plans, p_start) with ordinality as p(plan_uuid, start, position) order by p.position) end);
   if not v_plain then  -- jobs look for their workers at once
     perform tasker.drive_tasks(array(select t.task_uuid from unnest(p_tasks) with ordinality as t
-                                      where (t.worker_count is not null or p_plans[t.ordinality] = any (v_judged)) and p_start[t.ordinality] and t.task_uuid = any (v_created)));
+                                       join unnest(v_created) as c(task_uuid) on c.task_uuid = t.task_uuid
+                                      where (t.worker_count is not null or p_plans[t.ordinality] = any (v_judged)) and p_start[t.ordinality]));
   end if;
   if cardinality(v_created) = cardinality(p_tasks) then
     return array(select t.task_uuid from unnest(p_tasks) with ordinality as t order by t.ordinality);
   end if;
 
-  delete from tasker.sensitive_values v using unnest(p_tasks) t
-   where t.sensitive is not null and t.task_uuid <> all (v_created) and v.entity_uuid = t.task_uuid and v.part = 'context';
   -- some keys were taken, perhaps by a call that ran beside this one and has committed by now
+  v_found := array(select t from unnest(p_tasks) t
+                     left join unnest(v_created) as c(task_uuid) on c.task_uuid = t.task_uuid where c.task_uuid is null);
+  delete from tasker.sensitive_values v using unnest(v_found) t
+   where t.sensitive is not null and v.entity_uuid = t.task_uuid and v.part = 'context';
   select t.idempotency_key, t.namespace, k.task_uuid into v_other
-    from unnest(p_tasks) t
+    from unnest(v_found) t
     join tasker.tasks k on k.namespace = t.namespace and k.idempotency_key = t.idempotency_key
-   where t.task_uuid <> all (v_created) and k.request_hash <> t.request_hash
+   where k.request_hash <> t.request_hash
    limit 1;
   if found then
     perform tasker.raise_error('TK423', format('idempotency key %s was used before with another request', v_other.idempotency_key),
@@ -88,8 +92,8 @@ begin
   select array_agg(coalesce(k.task_uuid, t.task_uuid) order by t.ordinality)
     into v_answer
     from unnest(p_tasks) with ordinality as t
-    left join tasker.tasks k on t.task_uuid <> all (v_created) and k.namespace = t.namespace
-                            and k.idempotency_key = t.idempotency_key;
+    left join unnest(v_found) f on f.task_uuid = t.task_uuid
+    left join tasker.tasks k on k.namespace = f.namespace and k.idempotency_key = f.idempotency_key;
   return v_answer;
 end
 $$;

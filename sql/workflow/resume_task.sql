@@ -52,7 +52,8 @@ begin
   v_task.context := tasker.reveal(p_task_uuid, 'context', v_task.context);
   v_task.resumes_task_uuid := p_task_uuid;
   v_task.task_uuid := tasker.uuid_generate_v7();
-  v_task.idempotency_key := null;  -- the key names the first one
+  v_task.idempotency_key := null;  -- the keys name the first one
+  v_task.unique_key := null;
   v_task.requested_by := p_requested_by;
   perform tasker.create_or_find_tasks(
     array[v_task], array[v_plan],

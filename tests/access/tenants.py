@@ -158,6 +158,9 @@ ATTEMPTS: dict[str, list[Attempt]] = {
     "create_tasks": [
         refused_to("""select tasker.create_tasks('[{"name": "flow", "namespace": "acme"}, {"name": "flow", "namespace": "rival"}]')"""),
     ],
+    "submit_tasks": [
+        refused_to("""select tasker.submit_tasks('[{"name": "flow", "namespace": "rival", "unique_key": "k"}]')"""),
+    ],
     "create_task_from_graph": [
         refused_to("""select tasker.create_task_from_graph('{"name": "x", "steps": []}', p_namespace => 'rival')"""),
         refused_to("""select tasker.create_task_from_graph('{"name": "x", "namespace": "rival", "steps": []}', p_namespace => null)"""),

@@ -27,7 +27,7 @@ VERIFYING = REPORTING | {"verify_audit", "audit_digest", "verify_digest", "objec
 # a command whose refusal is kept; it runs with the caller's rights
 ATTEMPTING = {"attempt_command", "record_refusal"}
 CREATING = {
-    "register_template", "ensure_namespace", "create_task", "create_tasks", "create_task_from_graph", "cancel_task",
+    "register_template", "ensure_namespace", "create_task", "create_tasks", "submit_tasks", "create_task_from_graph", "cancel_task",
     "schedule_tasks", "cron_times", "command_all", "emit_event", "get_event",
 }  # fmt: skip
 WORKING = {
@@ -103,7 +103,7 @@ _CATALOGUE = {
 }  # fmt: skip
 _WORK = {
     "task_overview", "step_overview", "timeline", "task_namespaces", "named_tasks", "named_steps", "tasks", "workflow_steps",
-    "workflow_step_edges", "task_transitions", "workflow_step_transitions", "schedules", "events", "event_waits",
+    "workflow_step_edges", "task_transitions", "workflow_step_transitions", "schedules", "events", "event_waits", "unique_keys",
 }  # fmt: skip
 _DRIVE = {
     "workers", "worker_transitions", "worker_overview", "job_workers", "circuit_breakers", "circuit_breaker_transitions",

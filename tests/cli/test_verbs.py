@@ -82,7 +82,7 @@ def test_template_to_audit_trail(cli: Cli, database: str, conn: psycopg.Connecti
         *("--tag", "floor=1", "--tag", "vip=no", "--correlation-id", CORRELATION, "--key", "order-1", "--by", "ann"),
         "--json",
     )
-    assert again.json == {"task_uuid": task}
+    assert again.json == {"task_uuid": task, "outcome": "found"}
 
     with worker(database, "kitchen") as process:
         watched = cli("task", "watch", task, "--json", "--timeout", 60)

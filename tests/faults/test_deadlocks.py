@@ -170,8 +170,12 @@ class Player:
     def create_many(self) -> None:
         keys = self.chance.sample(range(40), 3)
         name = {key: f"many-{VOCABULARIES[key % len(VOCABULARIES)]}" for key in keys}
-        requests = [{"name": name[key], "idempotency_key": f"k{key}"} for key in keys]
-        self.tasks += self.engine.column("select * from tasker.create_tasks(%s)", Jsonb(requests))
+        requests: list[dict[str, Any]] = [{"name": name[key], "idempotency_key": f"k{key}"} for key in keys]
+        for key in self.chance.sample(range(10), 4):
+            how = {"debounce_seconds": 0.2} if key % 2 else {}
+            requests.append({"name": f"many-{VOCABULARIES[key % len(VOCABULARIES)]}", "unique_key": f"u{key}", **how})
+        self.chance.shuffle(requests)
+        self.tasks += self.engine.column("select task_uuid from tasker.submit_tasks(%s)", Jsonb(requests))
 
     def command_all(self) -> None:
         command = self.chance.choice(["cancel_task", "give_up_task", "reset_task", "cancel_step", "retry_step"])

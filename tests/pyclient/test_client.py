@@ -152,6 +152,22 @@ def test_many_tasks_at_once_keep_their_order(api: Any) -> None:
     assert [api.task(task_uuid).context for task_uuid in uuids] == [{"n": n} for n in range(5)]
 
 
+def test_a_unique_key_says_what_became_of_the_request(api: Any) -> None:
+    api.register_template(TEMPLATE)
+    first = api.create_task("thumbnail", unique_key="k")
+    assert api.create_task("thumbnail", unique_key="k") == first
+    wanted = [{"name": "thumbnail", "unique_key": key} for key in "kl"]
+    known, new = api.submit_tasks(wanted, request_id="r")
+    assert (known.task_uuid, known.outcome, new.outcome) == (first, "duplicate", "created")
+    assert api.submit_tasks(wanted, request_id="r") == [known, new]
+    late = api.create_task("thumbnail", {"n": 1}, unique_key="m", debounce_seconds=60, debounce_max_seconds=120)
+    (pushed,) = api.submit_tasks(
+        [{"name": "thumbnail", "context": {"n": 2}, "unique_key": "m", "debounce_seconds": 60}]
+    )
+    assert (pushed.task_uuid, pushed.outcome) == (late, "pushed_back")
+    assert api.task_status(late).context == {"n": 2}
+
+
 def test_an_idempotency_key_returns_the_first_task(api: Any) -> None:
     first = api.create_task_from_graph(graph("a"), {"n": 1}, idempotency_key="k")
     assert api.create_task_from_graph(graph("a"), {"n": 1}, idempotency_key="k") == first

@@ -69,6 +69,25 @@ def test_a_task_from_template_to_audit_trail(served: Api) -> None:
     assert "ended as complete" in client.get(f"/v1/tasks/{task}/explanation").json()["summary"]
 
 
+def test_a_unique_key_is_answered_with_the_task_that_stands_for_it(served: Api) -> None:
+    client = served["client"]
+    client.post("/v1/templates", json={"template": {"name": "once", "steps": chain("a")}})
+    wanted = {"name": "once", "unique_key": "k"}
+    first, second = (client.post("/v1/tasks", json=wanted, headers={"Idempotency-Key": key}) for key in "xy")
+    assert (first.status_code, first.json()["outcome"]) == (201, "created")
+    assert (second.status_code, second.json()) == (200, {**first.json(), "outcome": "duplicate"})
+    assert client.post("/v1/tasks", json=wanted, headers={"Idempotency-Key": "x"}).status_code == 201, (
+        "as the first time"
+    )
+    for status in (201, 200):
+        answer = client.post("/v1/tasks", json={"name": "once", "unique_key": "d", "debounce_seconds": 60})
+        assert answer.status_code == status, answer.text
+    assert answer.json()["outcome"] == "pushed_back"
+    assert client.post("/v1/tasks", json={"name": "once", "debounce_seconds": 60}).status_code == 400
+    for task in (first.json(), answer.json()):
+        assert client.post(f"/v1/tasks/{task['task_uuid']}/cancel", json=WHY).status_code == 200
+
+
 def test_the_workers_of_seed_003(served: Api) -> None:
     """Its integration tests (6.2), with its own paths and bodies."""
     client = served["operator"]

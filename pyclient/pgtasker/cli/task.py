@@ -69,6 +69,18 @@ def create(
     start: Annotated[bool, Parameter(negative="--no-start", help="Start it at once.")] = True,
     start_at: Annotated[dt.datetime | None, Parameter(help="Start it then; without a zone: UTC.")] = None,
     vocabulary: Annotated[str | None, Parameter(help="By whose names it runs, if not the template's.")] = None,
+    unique_key: Annotated[
+        str | None, Parameter(help="Nothing is created while a task with this key runs in the namespace.")
+    ] = None,
+    unique_seconds: Annotated[
+        float | None, Parameter(help="Nothing is created so long after the last one, instead of while it runs.")
+    ] = None,
+    debounce_seconds: Annotated[
+        float | None, Parameter(help="Start so long after the last call with the key, with the context of that one.")
+    ] = None,
+    debounce_max_seconds: Annotated[
+        float | None, Parameter(help="But no longer than this after the first call.")
+    ] = None,
     request_id: RequestId = None,
 ) -> int:
     """Create a task from a template (NAME) or from a workflow file (--graph), and print its uuid."""
@@ -82,28 +94,46 @@ def create(
         "requested_by": requested_by(by),
         "start": start,
         "start_at": None if start_at is None else moment(start_at),
-        "request_id": request_id,
+    }
+    unique = {
+        "unique_key": unique_key,
+        "unique_seconds": unique_seconds,
+        "debounce_seconds": debounce_seconds,
+        "debounce_max_seconds": debounce_max_seconds,
     }
     given_context = json_object(context, "--context")
+    outcome = None
     if name is not None and graph is None:
+        wanted = {"name": name, "version": version, "vocabulary": vocabulary, "context": given_context, **unique}
         with database() as db:
-            task_uuid = db.client.create_task(name, given_context, version=version, vocabulary=vocabulary, **options)
+            (submitted,) = db.client.submit_tasks([wanted | options], request_id=request_id)
+        task_uuid, outcome = submitted.task_uuid, submitted.outcome
     elif graph is not None and name is None:
         from pgtasker import graphs
 
+        if unique_key is not None:
+            raise usage_error("--unique-key is for templates")
         loaded = ad_hoc(graphs.load(graph).graph)
         if vocabulary is not None:
             loaded["vocabulary"] = vocabulary
         with database() as db:
-            task_uuid = db.client.create_task_from_graph(loaded, given_context, **options)
+            task_uuid = db.client.create_task_from_graph(loaded, given_context, **options, request_id=request_id)
     else:
         raise usage_error("give either a template's NAME or --graph FILE")
     if settings.json:
-        output.emit_json({"task_uuid": task_uuid})
+        output.emit_json({"task_uuid": task_uuid} if outcome is None else {"task_uuid": task_uuid, "outcome": outcome})
     else:
         output.line(str(task_uuid))
+        if outcome in _STANDS:
+            output.talk(f"nothing was created: this task {_STANDS[outcome]}")
         output.talk(f"watch it: pgtasker task watch {task_uuid}")
     return OK
+
+
+_STANDS = {
+    "duplicate": "stands for the unique key",
+    "pushed_back": "has not started, and was pushed back",
+}
 
 
 def ad_hoc(graph: dict[str, Any]) -> dict[str, Any]:

@@ -107,23 +107,32 @@ supervised = APIRouter(prefix="/api", tags=["supervision (seed 003)"])
 # --------------------------------------------------------------------------------------------------------- tasks
 
 
-async def _new_task(caller: Caller, body: bodies.NewTask, key: str | None) -> UUID:
-    fields = body.model_dump(exclude={"requested_by", "request_id"})
-    return await caller.client.create_task(
-        fields.pop("name"),
-        fields.pop("context"),
-        **fields,
-        requested_by=caller.named(body.requested_by),
+STANDS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "model": rows.SubmittedTask,
+        "description": "Nothing was created: this task stands for the unique key, or was pushed back.",
+    }
+}
+
+
+async def _new_task(
+    caller: Caller, response: Response, body: bodies.NewTask, key: str | None, place: str
+) -> rows.SubmittedTask:
+    wanted = body.model_dump(mode="json", exclude={"requested_by", "request_id"}, exclude_none=True)
+    (submitted,) = await caller.client.submit_tasks(
+        [{**wanted, "requested_by": caller.named(body.requested_by)}],
         request_id=caller.request_id(body.request_id, key),
     )
+    response.headers["Location"] = f"{place}/{submitted.task_uuid}"
+    if submitted.outcome in ("duplicate", "pushed_back"):
+        response.status_code = 200
+    return submitted
 
 
-@v1.post("/tasks", status_code=201, tags=["tasks"], responses=WRITING)
-async def create_task(caller: Calling, response: Response, body: bodies.NewTask, key: Key = None) -> bodies.TaskKey:
-    """Create a task from a template, with all its steps."""
-    task_uuid = await _new_task(caller, body, key)
-    response.headers["Location"] = f"/v1/tasks/{task_uuid}"
-    return bodies.TaskKey(task_uuid=task_uuid)
+@v1.post("/tasks", status_code=201, tags=["tasks"], responses=WRITING | STANDS)
+async def create_task(caller: Calling, response: Response, body: bodies.NewTask, key: Key = None) -> rows.SubmittedTask:
+    """Create a task from a template, with all its steps, unless one stands for its unique key."""
+    return await _new_task(caller, response, body, key, "/v1/tasks")
 
 
 @v1.post("/tasks/graph", status_code=201, tags=["tasks"], responses=WRITING)
@@ -619,12 +628,10 @@ async def shutdown_worker(
     return bodies.Detail(id=worker_id, status=state)
 
 
-@supervised.post("/jobs", status_code=201, responses=WRITING)
-async def submit_job(caller: Calling, response: Response, body: bodies.NewJob, key: Key = None) -> bodies.TaskKey:
+@supervised.post("/jobs", status_code=201, responses=WRITING | STANDS)
+async def submit_job(caller: Calling, response: Response, body: bodies.NewJob, key: Key = None) -> rows.SubmittedTask:
     """Submit a job: a task from a template, which may ask for workers."""
-    task_uuid = await _new_task(caller, body, key)
-    response.headers["Location"] = f"/api/jobs/{task_uuid}"
-    return bodies.TaskKey(task_uuid=task_uuid)
+    return await _new_task(caller, response, body, key, "/api/jobs")
 
 
 @supervised.get("/jobs/{job_id}", responses=READING)

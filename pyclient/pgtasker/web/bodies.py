@@ -56,6 +56,16 @@ class NewTask(Attributed):
     tags: Json = {}
     start: bool = Field(default=True, description="False leaves it in its first state.")
     start_at: AwareDatetime | None = Field(default=None, description="Not before; null: at once.")
+    unique_key: Name | None = Field(default=None, description="While a task with this key runs, no other is created.")
+    unique_seconds: Seconds | None = Field(
+        default=None, description="None is created so long after the last one, instead of while it runs."
+    )
+    debounce_seconds: Seconds | None = Field(
+        default=None, description="It starts so long after the last request with its key, with the context of that one."
+    )
+    debounce_max_seconds: Seconds | None = Field(
+        default=None, description="But no longer than this after the first request."
+    )
 
 
 class NewJob(NewTask):
