@@ -7,7 +7,7 @@ declare
   v_without uuid[];
   v_at      uuid[];
 begin
-  if cardinality(p_step_uuids) = 0 or not exists (select from tasker.limits) then
+  if not exists (select from tasker.limits) or not exists (select from tasker.limits_of(p_step_uuids)) then
     return array[]::uuid[];
   end if;
   perform tasker.hold_limits();
@@ -19,4 +19,4 @@ begin
 end
 $$;
 comment on function tasker.claim_slots(uuid[], timestamptz, boolean) is
-  'Takes slots for locked steps that are claimed now. Answers those that may not be, since a limit has none for them; p_waiting: they wait in its line. Without limits it costs one look.';
+  'Takes slots for locked steps that are claimed now. Answers those that may not be, since a limit has none for them; p_waiting: they wait in its line. Steps without a limit cost a look.';

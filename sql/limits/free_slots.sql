@@ -9,7 +9,10 @@ as $$
 declare
   v_limits uuid[];
 begin
-  if not exists (select from tasker.limits) then
+  if not exists (select from tasker.limits)
+     or not exists (select from tasker.limit_slots s where s.workflow_step_uuid = any (p_step_uuids)
+                    union all
+                    select from tasker.limit_waits w where w.workflow_step_uuid = any (p_step_uuids)) then
     return;
   end if;
   perform tasker.hold_limits();

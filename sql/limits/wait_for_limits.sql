@@ -8,7 +8,7 @@ declare
   v_without uuid[];
   v_at      uuid[];
 begin
-  if not exists (select from tasker.limits) then
+  if not exists (select from tasker.limits) or not exists (select from tasker.limits_of(p_step_uuids)) then
     return array[]::uuid[];
   end if;
   perform tasker.hold_limits();

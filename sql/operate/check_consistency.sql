@@ -127,9 +127,17 @@ as $$
   union all
   -- its slots count it as running; the other way round is no mistake: a limit that was set meanwhile may not know of it
   select 'slot_of_idle_step', 'step', s.workflow_step_uuid, jsonb_build_object('state', s.to_state, 'limit', l.limit_uuid),
-         format('select tasker.free_slots(array[%L::uuid])', s.workflow_step_uuid)
+         format('update tasker.limit_slots set workflow_step_uuid = null where limit_uuid = %L and workflow_step_uuid = %L', l.limit_uuid, s.workflow_step_uuid)
     from steps s join tasker.limit_slots l on l.workflow_step_uuid = s.workflow_step_uuid and l.reserved_until is null
    where s.claim_uuid is null
+  union all
+  select 'line_without_timer', 'limit', w.limit_uuid, jsonb_build_object('waiting', count(*)),
+         format('select tasker.hand_on_slots(array[%L::uuid], tasker.clock())', w.limit_uuid)
+    from tasker.limit_waits w
+   where not exists (select from tasker.timers m where m.limit_uuid = w.limit_uuid)
+     and ((select tasker.bound_namespaces()) is null or w.namespace = any ((select tasker.bound_namespaces())::text[]))
+     and (p_task_uuid is null or w.task_uuid = p_task_uuid)
+   group by w.limit_uuid
   union all
   select 'reported_without_message', 'step', s.workflow_step_uuid, jsonb_build_object('state', s.to_state),
          format('select tasker.settle_steps(array[%L::uuid])', s.workflow_step_uuid)

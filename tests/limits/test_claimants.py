@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from pgtasker import Worker
 from tests.workflow.engine import PATIENCE, Engine, Row, graph, in_parallel, report_of, step, wait_until
 from tests.workflow.fixtures import OpenEngine, on_one_server
 
@@ -150,6 +151,22 @@ def test_a_limit_changes_under_thirty_two_claimants(engine: Engine, open_engine:
     )
     check_ended(engine)
     assert engine.column("select number from tasker.limit_slots where kind = 'concurrency' order by 1") == [1, 2, 3, 4]
+
+
+@on_one_server
+def test_workers_in_python_keep_a_limit(engine: Engine, database: str) -> None:
+    engine.call("set_limit", p_scope="tool", p_name="press", p_concurrency=2)
+    steps = [step(f"s{n}", *([f"s{n - 1}"] if n % 3 else []), tool="press", handler="h") for n in range(9)]
+    tasks = [engine.create(graph(*steps)) for _ in range(5)]
+
+    def run(name: str) -> None:
+        worker = Worker(database, name=name, concurrency=8)
+        worker.step("h")(lambda ctx: ctx.attempt)
+        worker.run_until(*tasks, timeout=4 * PATIENCE)
+
+    in_parallel([lambda n=n: run(f"python{n}") for n in range(3)])  # type: ignore[misc]
+    assert engine.one(MOST_AT_ONCE.format(which="true")) == 2
+    check_ended(engine)
 
 
 # -- who dies ----------------------------------------------------------------------------------------------------------

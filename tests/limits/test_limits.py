@@ -397,3 +397,20 @@ def test_it_says_why_a_step_waits(engine: Engine) -> None:
         reason["why"] for reason in engine.call("explain_task", p_task_uuid=task)["reasons"] if reason["step"] == "s2"
     )
     assert why == "waits for tool press, of which 1 run at once and 5 start in 00:01:00: it is number 2 in line"
+
+
+# -- what holds it together --------------------------------------------------------------------------------------------
+
+
+def test_the_consistency_check_finds_lost_slots_and_lines(engine: Engine) -> None:
+    uuid = limit(engine, p_concurrency=2)
+    task = engine.create(flow(5))
+    engine.claim()
+    waiting = engine.steps(task)["s4"]["workflow_step_uuid"]
+    engine.rows("delete from tasker.timers where limit_uuid = %s", uuid)
+    engine.rows("insert into tasker.limit_slots values (%s, 'concurrency', 3, %s)", uuid, waiting)
+    found = {row["finding"]: row for row in engine.table("check_consistency")}
+    assert set(found) == {"line_without_timer", "slot_of_idle_step"}
+    for row in found.values():
+        engine.rows(row["proposed_call"])
+    engine.check()
