@@ -47,7 +47,7 @@ grant execute on function
     -- asks for the right to the command itself
     tasker.command_all(text, jsonb, text, text, boolean, int)
   to tasker_client, tasker_operator;
-grant select on tasker.schedules, tasker.events, tasker.event_waits to tasker_client, tasker_operator;
+grant select on tasker.schedules, tasker.events, tasker.event_waits, tasker.child_tasks to tasker_client, tasker_operator;
 -- whoever does the work may tell that something happened
 grant execute on function tasker.emit_event(text, text, jsonb, text, text, interval), tasker.get_event(text, text, text)
   to tasker_client, tasker_worker, tasker_operator;
@@ -171,6 +171,7 @@ grant select (workflow_step_transition_uuid, workflow_step_uuid, lifecycle, to_s
   on tasker.workflow_step_transitions to tasker_worker;
 grant select (claim_uuid, lease_expires_at) on tasker.step_claims to tasker_client, tasker_worker;
 grant select (workflow_step_uuid, event, key, ended_at) on tasker.event_waits to tasker_worker;
+grant select (task_uuid, workflow_step_uuid, claim_uuid) on tasker.child_tasks to tasker_worker;
 grant select (workflow_step_uuid, task_uuid, name) on tasker.workflow_steps to tasker_auditor;
 grant select (worker_uuid, name, vocabulary, max_concurrent, last_heartbeat_at) on tasker.workers to tasker_auditor;
 grant select (worker_uuid, open_steps) on tasker.step_claims to tasker_auditor;

@@ -21,7 +21,7 @@ begin
                           where c.workflow_step_uuid = s.workflow_step_uuid and c.most_recent limit 1) c
       join tasker.lifecycle_states x on x.lifecycle = c.lifecycle and x.state = c.to_state and x.phase = 'pending'
      cross join lateral (select case when t.sensitive is null then t.context else tasker.reveal(t.task_uuid, 'context', t.context) end as context
-                           from tasker.tasks t where t.task_uuid = s.task_uuid limit 1) t
+                           from tasker.tasks t where t.task_uuid = s.task_uuid and t.completed_at is null limit 1) t
      cross join lateral tasker.step_inputs(s.workflow_step_uuid) i
      cross join lateral (select coalesce(s.options #> '{wait_for,value}',
                                          jsonb_path_query_first(jsonb_build_object('context', t.context, 'inputs', i.inputs),

@@ -7,7 +7,8 @@ set enable_mergejoin = off
 set jit = off
 as $$
 declare
-  v_jobs uuid[];
+  v_jobs     uuid[];
+  v_children uuid[];
 begin
   if coalesce(cardinality(p_progress), 0) = 0 and coalesce(cardinality(p_task_moves), 0) = 0 then
     return;
@@ -42,12 +43,17 @@ begin
    where t.task_uuid = c.task_uuid;
 
   if p_task_moves is not null then
-    select array_agg(t.task_uuid) into v_jobs
+    select array_agg(t.task_uuid) filter (where t.worker_count is not null), array_agg(distinct t.task_uuid) filter (where t.parent_task_uuid is not null)
+      into v_jobs, v_children
       from unnest(p_task_moves) m
-     cross join lateral (select t.task_uuid from tasker.tasks t
-                          where t.task_uuid = m.task_uuid and t.worker_count is not null and t.completed_at is not null limit 1) t;
+     cross join lateral (select t.task_uuid, t.worker_count, t.parent_task_uuid from tasker.tasks t
+                          where t.task_uuid = m.task_uuid and t.completed_at is not null
+                            and (t.worker_count is not null or t.parent_task_uuid is not null) limit 1) t;
     if v_jobs is not null then
       perform tasker.release_workers(v_jobs);
+    end if;
+    if v_children is not null then
+      perform tasker.wake_parents(v_children);
     end if;
   end if;
 end

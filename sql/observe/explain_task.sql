@@ -27,6 +27,9 @@ begin
                                                           coalesce(o.last_error ->> 'message', o.last_error::text, 'no error was given'))
                       when o.phase = 'cancelled' then 'was cancelled, so what depends on it can''t start'
                       when o.phase = 'waiting_retry' then format('failed at attempt %s of %s and is tried again at %s', o.attempts, o.max_attempts, o.next_retry_at)
+                      when o.phase = 'running' and child.task_uuid is not null
+                        then format('waits for task %s (%s), which is %s', child.task_uuid, child.name, tasker.task_state(child.task_uuid))
+                      when o.phase = 'running' and o.worker_uuid is null then 'is run by the engine'
                       when o.phase = 'running' then format('is held by worker %s until %s', o.worker_uuid, o.lease_expires_at)
                       when o.phase in ('queued', 'pending') and o.unmet_dependencies <= 0 and requeued.due_at is not null
                         then format('waits until %s to stand in its queue', requeued.due_at)
@@ -56,6 +59,7 @@ begin
                       when o.phase = 'waiting_retry' then 'select tasker.tick()'
                       when o.phase = 'pending' and wait.event is not null
                         then format('select * from tasker.emit_event(%L, %L, ''{...}'', %L)', wait.event, wait.key, o.namespace)
+                      when o.phase = 'running' and child.task_uuid is not null then format('select tasker.explain_task(%L)', child.task_uuid)
                       when o.phase = 'running' and o.lease_expires_at <= tasker.clock() then 'select tasker.tick()'
                       when o.phase in ('queued', 'pending') and o.unmet_dependencies <= 0 and requeued.due_at is not null then null
                       when limited.scope is not null then 'select * from tasker.limit_overview'
@@ -74,6 +78,9 @@ begin
                                  join tasker.limits l on l.limit_uuid = w.limit_uuid
                                 where w.workflow_step_uuid = o.workflow_step_uuid and o.phase in ('queued', 'pending', 'trial')
                                 order by w.sort_key desc limit 1) limited on true
+            left join lateral (select k.task_uuid, k.name from tasker.child_tasks c join tasker.tasks k on k.task_uuid = c.task_uuid
+                                where c.workflow_step_uuid = o.workflow_step_uuid and c.claim_uuid = o.claim_uuid
+                                  and tasker.may_see(k.namespace)) child on o.waits_for is not null
            where o.task_uuid = p_task_uuid
              and not (o.is_terminal and (o.phase in ('succeeded', 'resolved') or o.left_out))
            order by 4, o.ordinal

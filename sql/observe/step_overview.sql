@@ -6,12 +6,14 @@ select s.workflow_step_uuid, s.task_uuid, s.namespace, s.name, s.handler, c.to_s
        case when x.satisfies_dependencies then coalesce(r.metadata -> 'result', r.metadata -> 'result_payload') end as result,
        case when not x.satisfies_dependencies then r.metadata -> 'error' end as last_error,
        s.created_at, c.created_at as state_since, s.ordinal, s.left_out,
-       case when w.event is not null then format('event %s of %s', w.event, w.key) end as waits_for
+       case when w.event is not null then format('event %s of %s', w.event, w.key)
+            when h.task_uuid is not null then format('task %s', h.task_uuid) end as waits_for
   from tasker.workflow_steps s
   join tasker.workflow_step_transitions c on c.workflow_step_uuid = s.workflow_step_uuid and c.most_recent
   join tasker.lifecycle_states x on x.lifecycle = c.lifecycle and x.state = c.to_state
   left join tasker.step_claims k on k.claim_uuid = s.claim_uuid
   left join tasker.event_waits w on w.workflow_step_uuid = s.workflow_step_uuid and w.ended_at is null
+  left join tasker.child_tasks h on h.workflow_step_uuid = s.workflow_step_uuid and h.claim_uuid = s.claim_uuid
   left join tasker.workflow_step_transitions r on r.workflow_step_transition_uuid = s.result_transition_uuid;
 comment on view tasker.step_overview is 'One row a step with its current state, claim and latest result: what a person reads.';
 comment on column tasker.step_overview.workflow_step_uuid is 'Key.';

@@ -27,6 +27,11 @@ as $$
                                    where s.task_uuid = t.task_uuid)) < clock_timestamp() - p_older_than
      -- what waits for an event is not stuck, unless it is blocked beside that
      and (o.phase = 'blocked' or tasker.open_waits(t.task_uuid) = 0)
+     -- nor is what waits for a task that goes on; that one is looked at itself
+     and not exists (select from tasker.workflow_steps s
+                       join tasker.child_tasks c on c.workflow_step_uuid = s.workflow_step_uuid and c.claim_uuid = s.claim_uuid
+                       join tasker.tasks k on k.task_uuid = c.task_uuid and k.completed_at is null
+                      where s.task_uuid = t.task_uuid)
    order by o.state_since
 $$;
 comment on function tasker.find_stuck(interval) is 'Unfinished tasks in which nothing has moved for so long, and why.';

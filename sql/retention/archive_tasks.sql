@@ -78,6 +78,7 @@ begin
            'waits', (select jsonb_agg(to_jsonb(w) || jsonb_build_object('payload', e.payload)) from tasker.event_waits w
                        left join tasker.events e on e.namespace = w.namespace and e.event = w.event and e.key = w.key
                       where w.task_uuid = t.task_uuid),
+           'run_by', (select to_jsonb(c) from tasker.child_tasks c where c.task_uuid = t.task_uuid),
            'workers', (select jsonb_agg(to_jsonb(j)) from tasker.job_workers j where j.task_uuid = t.task_uuid))
     from unnest(v_family, v_tasks) as f(root_task_uuid, task_uuid)
     join tasker.tasks t on t.task_uuid = f.task_uuid;
@@ -97,6 +98,7 @@ begin
   delete from tasker.workflow_step_result_audit a where a.task_uuid = any (v_tasks);
   delete from tasker.workflow_step_transitions t where t.workflow_step_uuid = any (v_steps);
   delete from tasker.task_transitions t where t.task_uuid = any (v_tasks);
+  delete from tasker.child_tasks c where c.task_uuid = any (v_tasks) or c.workflow_step_uuid = any (v_steps);
   delete from tasker.event_waits w where w.task_uuid = any (v_tasks);
   delete from tasker.timers t where t.task_uuid = any (v_tasks);
   delete from tasker.sensitive_values v where v.task_uuid = any (v_tasks);  -- only for work that is still to be done

@@ -13,6 +13,7 @@ declare
   v_steps   uuid[];
   v_reports tasker.step_report[];
   v_bound   text[] := tasker.bound_namespaces();
+  v_engine  boolean;  -- some of the steps are held by the engine
 begin
   -- tick holds other locks by now, so it waits for none of these: what somebody else works on is left to the next tick, and
   -- callers who tick at once take different claims. What the claim row says under its lock decides, so that an extension
@@ -80,7 +81,11 @@ begin
                   -- the timeout is one of the execution: it stops when the result is validated (seed 000), which has one of its own
                   or case x.phase when 'running' then s.last_attempted_at + s.timeout when 'validating' then s.validation_due_at end <= p_now)) x;
   if v_reports is not null then
+    v_engine := exists (select from tasker.step_claims c where c.claim_uuid = any (v_claims) and c.worker_uuid is null);
     perform from tasker.apply_reports(v_reports);
+    if v_engine then
+      perform tasker.abandon_children(array(select r.step_uuid from unnest(v_reports) r));
+    end if;
   end if;
 
   -- an ended claim is gone; one that lives on wakes tick again for the next of its steps

@@ -10,7 +10,7 @@ declare
   v_counts  tasker.drive_counts := (0, 0, 0, 0, 0);
   v_one     tasker.drive_counts;
 begin
-  v_tasks := array(select distinct t.task_uuid from unnest(p_timers) t where t.kind in ('retry', 'drive', 'task_timeout', 'task_retry', 'event_timeout'));
+  v_tasks := array(select distinct t.task_uuid from unnest(p_timers) t where t.kind in ('retry', 'drive', 'task_timeout', 'task_retry', 'event_timeout', 'cancel_child'));
   perform tasker.lock_tasks(v_tasks);
   if exists (select from unnest(p_timers) t where t.kind in ('drive', 'task_timeout')) then
     p_timers := tasker.put_back_timers(p_timers);
@@ -34,6 +34,7 @@ begin
   v_counts.steps_enqueued := v_counts.steps_enqueued + v_one.steps_enqueued;
   v_counts.tasks_moved := v_counts.tasks_moved + v_one.tasks_moved;
   perform tasker.time_out_tasks(array(select distinct t.task_uuid from unnest(p_timers) t where t.kind = 'task_timeout'));
+  perform tasker.cancel_children(p_timers);
   perform tasker.retry_tasks(p_timers);
   perform tasker.requeue_steps(p_timers);
   perform tasker.look_at_limits(p_timers);

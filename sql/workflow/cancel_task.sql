@@ -27,7 +27,8 @@ begin
       select t.task_uuid from tasker.tasks t where t.task_uuid = p_task_uuid and (v_bound is null or t.namespace = any (v_bound))
        union
       select t.task_uuid from tasker.tasks t join family f on t.parent_task_uuid = f.task_uuid
-       where v_bound is null or t.namespace = any (v_bound)
+       where (v_bound is null or t.namespace = any (v_bound))
+         and not exists (select from tasker.child_tasks c where c.task_uuid = t.task_uuid and c.on_parent_cancel = 'leave')
     )
     select f.task_uuid from family f));
   v_state := tasker.command_task(p_task_uuid, 'cancel_task', p_reason, p_requested_by);
@@ -36,6 +37,7 @@ begin
       join tasker.task_transitions c on c.task_uuid = t.task_uuid and c.most_recent
       join tasker.lifecycle_states s on s.lifecycle = c.lifecycle and s.state = c.to_state
      where t.parent_task_uuid = p_task_uuid and not s.is_terminal and (v_bound is null or t.namespace = any (v_bound))
+       and not exists (select from tasker.child_tasks l where l.task_uuid = t.task_uuid and l.on_parent_cancel = 'leave')
      order by t.task_uuid
   loop
     perform tasker.cancel_task(v_child, format('its parent %s was cancelled: %s', p_task_uuid, p_reason), p_requested_by);
@@ -44,4 +46,4 @@ begin
 end
 $$;
 comment on function tasker.cancel_task(uuid, text, text, text) is
-  'Cancels a task, its unfinished steps and its children at once; a bound login those that it sees. Running work is told and fenced off: its reports are refused.';
+  'Cancels a task, its unfinished steps and its children at once, but those that are to be left; a bound login those that it sees. Running work is told and fenced off: its reports are refused.';

@@ -9,11 +9,12 @@ as $$
 declare
   v_claims uuid[];
   v_counts int[];
+  v_engine boolean;
 begin
   perform tasker.free_slots(p_step_uuids);
-  select array_agg(c.claim_uuid), array_agg(c.steps)
-    into v_claims, v_counts
-    from (select s.claim_uuid, count(*)::int as steps
+  select array_agg(c.claim_uuid), array_agg(c.steps), bool_or(c.engine)
+    into v_claims, v_counts, v_engine
+    from (select s.claim_uuid, count(*)::int as steps, bool_or(s.worker_uuid is null) as engine
             from tasker.workflow_steps s
            where s.workflow_step_uuid = any (p_step_uuids) and s.claim_uuid is not null
            group by s.claim_uuid
@@ -24,6 +25,9 @@ begin
   update tasker.workflow_steps s set claim_uuid = null
    where s.workflow_step_uuid = any (p_step_uuids) and s.claim_uuid is not null;
   perform tasker.count_down_claims(v_claims, v_counts);
+  if v_engine then
+    perform tasker.abandon_children(p_step_uuids);
+  end if;
 end
 $$;
 comment on function tasker.release_claims(uuid[]) is

@@ -53,6 +53,11 @@ begin
      from tasker.workflow_steps s
     where s.workflow_step_uuid = any (v_steps) and s.options -> 'handler' = 'null' and s.options ? 'wait_for' and not s.options ? 'fails'
    having count(*) > 0;
+  v_steps := array(select s.workflow_step_uuid from tasker.workflow_steps s
+                    where s.workflow_step_uuid = any (v_steps) and s.options ? 'workflow' and s.claim_uuid is not null order by s.workflow_step_uuid);
+  if cardinality(v_steps) > 0 then
+    perform tasker.run_children(v_steps);
+  end if;
 end
 $$;
 comment on function tasker.run_engine_steps(uuid[]) is

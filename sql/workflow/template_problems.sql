@@ -10,7 +10,7 @@ declare
                                          'final_validation', 'sensitive', 'steps'];
   c_step_fields constant text[] := array['name', 'handler', 'depends_on', 'arguments', 'retryable', 'max_attempts', 'retry', 'timeout_seconds', 'tool',
                                          'requires', 'acceptance', 'on_failure', 'run_when', 'condition', 'when_unmet', 'delay_seconds', 'sensitive',
-                                         'sensitive_result', 'wait_for'];
+                                         'sensitive_result', 'wait_for', 'workflow'];
   v_problems jsonb;
   v_cycle    text[];
 begin
@@ -122,6 +122,8 @@ begin
        and (s.step ->> 'when_unmet' not in ('skip', 'skip_dependents', 'fail') or s.step ->> 'condition' is null)
      union all
     select w.path, w.message from tasker.wait_problems(p_template) w
+     union all
+    select w.path, w.message from tasker.workflow_problems(p_template) w
      union all
     select 'worker_count', 'must be a whole number from 1 to 10'
      where coalesce(jsonb_typeof(p_template -> 'worker_count'), 'null') <> 'null'

@@ -37,7 +37,13 @@ as $$
            'run_when', nullif(s.step ->> 'run_when', 'all_satisfied'),
            'dependencies', case when s.step ->> 'run_when' = 'any_satisfied' then cardinality(d.depends_on) end,
            'wait_for', nullif(s.step -> 'wait_for', 'null') || jsonb_build_object('key', tasker.condition_path(s.step #>> '{wait_for,key}')::text)))
-                || case when s.step -> 'handler' = 'null' and jsonb_typeof(s.step -> 'wait_for') = 'object' then '{"handler": null}'::jsonb else '{}' end, '{}')
+                || case when s.step -> 'handler' = 'null' and jsonb_typeof(s.step -> 'wait_for') = 'object' then '{"handler": null}'::jsonb else '{}' end
+                -- an object that is handed on keeps its nulls
+                || case when jsonb_typeof(s.step -> 'workflow') = 'object'
+                        then jsonb_build_object('workflow', (s.step -> 'workflow')
+                               || case when jsonb_typeof(s.step #> '{workflow,context}') = 'string'
+                                       then jsonb_build_object('context', tasker.condition_path(s.step #>> '{workflow,context}')::text) else '{}' end)
+                        else '{}' end, '{}')
     from steps s
     left join dependencies d on d.ordinal = s.ordinal
 $$;

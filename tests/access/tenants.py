@@ -150,6 +150,8 @@ ATTEMPTS: dict[str, list[Attempt]] = {
     "set_payload_limits": [refused_to("select tasker.set_payload_limits('rival', 4096)")],
     "register_template": [
         refused_to("""select tasker.register_template('{"name": "x", "namespace": "rival", "steps": []}')"""),
+        refused_to("select tasker.register_template('{\"name\": \"x\", \"namespace\": \"acme\","
+                   " \"steps\": [{\"name\": \"s\", \"workflow\": {\"name\": \"flow\", \"namespace\": \"rival\"}}]}')"),
     ],
     "create_task": [
         refused_to("select tasker.create_task('flow', p_namespace => 'rival')"),
@@ -164,6 +166,8 @@ ATTEMPTS: dict[str, list[Attempt]] = {
     "create_task_from_graph": [
         refused_to("""select tasker.create_task_from_graph('{"name": "x", "steps": []}', p_namespace => 'rival')"""),
         refused_to("""select tasker.create_task_from_graph('{"name": "x", "namespace": "rival", "steps": []}', p_namespace => null)"""),
+        refused_to("select tasker.create_task_from_graph('{\"name\": \"x\", \"steps\": [{\"name\": \"s\","
+                   " \"workflow\": {\"name\": \"flow\", \"namespace\": \"rival\"}}]}', p_namespace => 'acme')"),
         hidden("""select tasker.create_task_from_graph('{"name": "x", "steps": []}', p_namespace => 'acme',"""
                " p_parent_task_uuid => %(task)s)"),
     ],

@@ -103,7 +103,7 @@ _CATALOGUE = {
 }  # fmt: skip
 _WORK = {
     "task_overview", "step_overview", "timeline", "task_namespaces", "named_tasks", "named_steps", "tasks", "workflow_steps",
-    "workflow_step_edges", "task_transitions", "workflow_step_transitions", "schedules", "events", "event_waits", "unique_keys",
+    "workflow_step_edges", "task_transitions", "workflow_step_transitions", "schedules", "events", "event_waits", "child_tasks", "unique_keys",
 }  # fmt: skip
 _DRIVE = {
     "workers", "worker_transitions", "worker_overview", "job_workers", "circuit_breakers", "circuit_breaker_transitions",
@@ -141,6 +141,7 @@ READS_PARTLY = {
         "workflow_step_transitions",
         "step_claims",
         "event_waits",
+        "child_tasks",
     },
     "tasker_operator": set(),
     "tasker_auditor": {"tasks", "workflow_steps", "workers", "step_claims", "idempotency_keys"},

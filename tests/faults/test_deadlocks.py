@@ -29,6 +29,9 @@ def flow(vocabulary: str, chance: random.Random) -> Row:
         more: dict[str, Any] = {"acceptance": [{"type": "custom"}]} if chance.random() < 0.2 else {}
         if chance.random() < 0.2:
             more["requires"] = chance.choice([["gpu"], ["lint"], ["gpu", "lint"]])
+        if chance.random() < 0.1:
+            return step(name, *depends_on, max_attempts=2, workflow={"name": "child"},
+                        timeout_seconds=chance.choice([None, 0.2]))  # fmt: skip
         return step(
             name,
             *depends_on,
@@ -272,6 +275,7 @@ def test_eight_sessions_call_everything_and_never_deadlock(engine: Engine, open_
     chance = random.Random(20)
     for namespace in NAMESPACES:
         engine.call("ensure_namespace", p_namespace=namespace)
+        engine.call("register_template", p_template=graph(step("x"), name="child", namespace=namespace))
     for tool in TOOLS:
         engine.rows("select tasker.configure_breaker(%s, 3, '200 ms', 1)", tool)
     for vocabulary in VOCABULARIES:

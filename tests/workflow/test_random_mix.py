@@ -142,7 +142,7 @@ class Player:
             on_failure=self.draw.choice(["block"] * 6 + ["continue", "stop"]),
             run_when=self.draw.choice([None, None, "any_satisfied", "all_finished"]) if depends_on else None,
             **(self.a_condition() if self.draw.random() < 0.3 else {}),
-            **(self.a_wait() if self.draw.random() < 0.2 else {}),
+            **(self.a_wait() if self.draw.random() < 0.2 else self.a_workflow() if self.draw.random() < 0.1 else {}),
         )
 
     def a_start(self) -> Row:
@@ -176,6 +176,12 @@ class Player:
         return {
             "wait_for": {"event": "told", **key, **self.draw.choice([{}, time])},
             **self.draw.choice([{}, {"handler": None}]),
+        }
+
+    def a_workflow(self) -> Row:
+        return {
+            "workflow": {"name": "child", "on_parent_cancel": self.draw.choice(["cancel", "leave"])},
+            "timeout_seconds": self.draw.choice([None, 0.5]),
         }
 
     def emit(self) -> None:
@@ -243,6 +249,8 @@ def all_settled(engine: Engine) -> bool:
 def test_eight_sessions_do_everything_to_the_same_tasks(engine: Engine, open_engine: OpenEngine) -> None:
     engine.rows("alter system set deadlock_timeout = '100ms'")
     engine.rows("select pg_reload_conf()")
+    for namespace in NAMESPACES:
+        engine.call("register_template", p_template=graph(step("x"), name="child", namespace=namespace))
     tasks = [engine.create(graph(step("a"), step("b", "a")))]
     seed = random.SystemRandom().randrange(10**6)
     players = [Player(open_engine(), seed + number, tasks) for number in range(SESSIONS)]
@@ -265,6 +273,12 @@ def test_eight_sessions_do_everything_to_the_same_tasks(engine: Engine, open_eng
         engine.shift_clock(f"{hours} hours")
         # results of a task that another processor owned come back to the queue after a second
         wait_until(partial(all_settled, engine), "every result settled")
+        # a step whose workflow is blocked waits until somebody mends it, or gives it up
+        for child in engine.column(
+            "select task_uuid from tasker.task_overview where phase = 'blocked' and parent_task_uuid is not null"
+        ):
+            engine.call("give_up_task", p_task_uuid=child, **BY)
+        wait_until(partial(all_settled, engine), "every parent told")
         if not engine.drain(worker=engine.worker("last")):
             break
     engine.check()
