@@ -17,10 +17,10 @@ begin
    where case
            when a.sort_key = 1 then
              a.event <> 'create'
-             or (select l.initial_state
-                   from tasker.workflow_steps e
+             -- by its key alone: with the task beside it all steps of the task might be read for each of them
+             or (select case when e.lifecycle = a.lifecycle and e.task_uuid = a.task_uuid and e.namespace = a.namespace then l.initial_state end
+                   from (select * from tasker.workflow_steps e where e.workflow_step_uuid = a.workflow_step_uuid limit 1) e
                    join tasker.lifecycles l on l.lifecycle = e.lifecycle
-                  where e.workflow_step_uuid = a.workflow_step_uuid and e.lifecycle = a.lifecycle and e.task_uuid = a.task_uuid and e.namespace = a.namespace
                   limit 1) is distinct from a.to_state
            else
              (select true

@@ -3,13 +3,14 @@ language sql
 stable
 set search_path = pg_catalog, pg_temp
 as $$
-  select case w.run_when
+  select case when w.elements is not null then format('waits for %s of its %s elements: %s', w.unmet_dependencies, w.elements, d.open_ones)
+              else case w.run_when
            when 'any_satisfied' then
              case when tasker.may_be_met(p_step_uuid) then 'waits for the first of its dependencies: '
                   else 'can''t start: none of its dependencies is left that could satisfy it: ' end || d.open_ones
            when 'all_finished' then format('waits for %s of its dependencies to end: %s', w.unmet_dependencies, d.open_ones)
-           else format('waits for %s of its dependencies: %s', w.unmet_dependencies, d.open_ones) end
-    from (select s.unmet_dependencies, s.options ->> 'run_when' as run_when from tasker.workflow_steps s where s.workflow_step_uuid = p_step_uuid) w
+           else format('waits for %s of its dependencies: %s', w.unmet_dependencies, d.open_ones) end end
+    from (select s.unmet_dependencies, s.options ->> 'run_when' as run_when, s.options -> 'elements' as elements from tasker.workflow_steps s where s.workflow_step_uuid = p_step_uuid) w
    cross join lateral (
      select string_agg(o.name || ' (' || o.to_state || ')', ', ' order by o.ordinal) as open_ones
        from (select p.name, p.ordinal, c.to_state

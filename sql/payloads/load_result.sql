@@ -18,7 +18,12 @@ begin
     if p_claim_uuid is null or v_row.metadata -> 'result' is null then
       return v_row.metadata -> 'result';  -- the mark
     elsif not exists (select from tasker.claimed_steps(array[p_claim_uuid]) h
-                        join tasker.workflow_step_edges e on e.to_step_uuid = h.workflow_step_uuid
+                        join tasker.workflow_step_edges e
+                          on e.to_step_uuid = h.workflow_step_uuid
+                             -- an element reads what its map step depends on
+                          or e.waived and e.to_step_uuid in (select m.to_step_uuid from tasker.workflow_step_edges m
+                                                               join tasker.workflow_steps s on s.workflow_step_uuid = m.from_step_uuid and s.options ? 'element'
+                                                              where m.from_step_uuid = h.workflow_step_uuid)
                        where e.from_step_uuid = v_row.workflow_step_uuid) then
       perform tasker.raise_error('TK412', format('no step that depends on %s is held under this claim', v_row.workflow_step_uuid),
                                  jsonb_build_object('step_uuid', v_row.workflow_step_uuid, 'claim_uuid', p_claim_uuid),

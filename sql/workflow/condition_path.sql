@@ -10,7 +10,7 @@ begin
   v_path := (case when p_text ~* '^\s*(strict|lax)\M' then p_text else 'strict ' || p_text end)::jsonpath;
   if v_path::text like 'strict %'
      -- one list in another, or two compared with each other, would take the square of their lengths
-     and regexp_count(regexp_replace(v_path::text, '"([^"\\]|\\.)*"', '', 'g'), '\[\*\]|\.\*|\mto\M|keyvalue') <= 1 then
+     and tasker.list_walks(v_path) <= 1 then
     return v_path;
   end if;
   return null;

@@ -10,20 +10,23 @@ begin
   return query
   select s.workflow_step_uuid, s.task_uuid, s.namespace, t.name, s.name, s.handler, s.attempts, s.max_attempts, s.claim_uuid,
          c.lease_expires_at, s.timeout,
-         case when s.sensitive is null then s.arguments
+         case when m.arguments is not null then m.arguments
+              when s.sensitive is null then s.arguments
               else tasker.reveal(coalesce(s.named_step_uuid, s.workflow_step_uuid), 'arguments', s.arguments) end,
-         case when t.sensitive is null then t.context else tasker.reveal(t.task_uuid, 'context', t.context) end,
-         case when s.options ? 'wait_for' then i.inputs || coalesce(tasker.event_input(s.workflow_step_uuid), '{}') else i.inputs end,
+         case when t.sensitive is null then t.context else tasker.reveal(t.task_uuid, 'context', t.context) end #- coalesce(m.context_list, '{}'),
+         case when m.inputs is not null then m.inputs
+              when s.options ? 'wait_for' then i.inputs || coalesce(tasker.event_input(s.workflow_step_uuid), '{}') else i.inputs end,
          t.correlation_id, coalesce(s.tool, s.handler), s.acceptance,
          (select case when s.sensitive_result then tasker.reveal(s.workflow_step_uuid, 'checkpoint', k.checkpoint) else k.checkpoint end
             from tasker.step_checkpoints k where k.workflow_step_uuid = s.workflow_step_uuid),
-         i.payloads
+         case when m.inputs is not null then m.payloads else i.payloads end
     from unnest(p_step_uuids) with ordinality as claimed(workflow_step_uuid, position)
    cross join lateral (select * from tasker.workflow_steps s
                         where s.workflow_step_uuid = claimed.workflow_step_uuid limit 1) s
    cross join lateral (select * from tasker.tasks t where t.task_uuid = s.task_uuid limit 1) t
    cross join lateral (select c.lease_expires_at from tasker.step_claims c where c.claim_uuid = s.claim_uuid limit 1) c
    cross join lateral tasker.step_inputs(s.workflow_step_uuid, false) i
+    left join lateral tasker.step_inputs_of_element(case when s.options ? 'element' then s.workflow_step_uuid end) m on true
    order by claimed.position;
 end
 $$;

@@ -14,8 +14,8 @@ begin
                                          and (s.condition is not null or s.options is not null) limit 1) s) then
     return coalesce(p_ready_steps, '{}');
   end if;
-  return tasker.wait_for_events(tasker.leave_out_steps(p_ready_steps));
+  return tasker.expand_maps(tasker.wait_for_events(tasker.leave_out_steps(p_ready_steps)));
 end
 $$;
 comment on function tasker.prepare_steps(uuid[]) is
-  'Looks at steps that became ready before they are handed out: their conditions, then the events that they wait for. Answers those that are to be handed out, with those that became ready by it. The caller holds the locks of the tasks.';
+  'Looks at steps that became ready before they are handed out: their conditions, then the events that they wait for, then the lists of maps. Answers those that are to be handed out, with those that became ready by it. The caller holds the locks of the tasks.';

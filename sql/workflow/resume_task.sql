@@ -72,9 +72,15 @@ begin
     join tasker.workflow_steps o on o.task_uuid = p_task_uuid and o.name = n.name
     join tasker.workflow_step_edges e on e.to_step_uuid = o.workflow_step_uuid
    where n.task_uuid = v_task.task_uuid and e.from_step_uuid <> all (v_open);
+  -- a map that has its elements waits for nothing else
+  update tasker.workflow_step_edges e
+     set waived = true
+    from tasker.workflow_steps n, tasker.workflow_steps p
+   where n.task_uuid = v_task.task_uuid and n.options ? 'elements' and e.to_step_uuid = n.workflow_step_uuid
+     and p.workflow_step_uuid = e.from_step_uuid and (p.options ? 'element') is not true;
   update tasker.workflow_steps s
      set unmet_dependencies = tasker.unmet_dependencies_of(s.workflow_step_uuid)
-   where s.task_uuid = v_task.task_uuid and s.options ->> 'run_when' = 'any_satisfied';
+   where s.task_uuid = v_task.task_uuid and s.options is not null;
   insert into tasker.step_checkpoints (workflow_step_uuid, task_uuid, namespace, checkpoint, attempt, saved_at)
   select n.workflow_step_uuid, n.task_uuid, n.namespace, k.checkpoint, k.attempt, k.saved_at
     from tasker.workflow_steps n

@@ -41,10 +41,12 @@ begin
                                            and s.claim_uuid is not null and s.worker_uuid is null limit 1) s
                     order by s.workflow_step_uuid);
   perform tasker.report_by_engine(array_agg(s.workflow_step_uuid order by s.workflow_step_uuid),
-                                  array_agg(jsonb_build_object('success', false, 'category', 'permanent', 'error', s.options -> 'fails')
+                                  array_agg(case when s.options ? 'fails'
+                                                 then jsonb_build_object('success', false, 'category', 'permanent', 'error', s.options -> 'fails')
+                                                 else tasker.gather(s.workflow_step_uuid) end
                                             order by s.workflow_step_uuid))
      from tasker.workflow_steps s
-    where s.workflow_step_uuid = any (v_steps) and s.options ? 'fails'
+    where s.workflow_step_uuid = any (v_steps) and s.options ?| array['fails', 'elements']
    having count(*) > 0;
   perform tasker.report_by_engine(array_agg(s.workflow_step_uuid order by s.workflow_step_uuid),
                                   array_agg(jsonb_build_object('success', true, 'result',

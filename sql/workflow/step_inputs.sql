@@ -1,4 +1,5 @@
-create or replace function tasker.step_inputs(p_step_uuid uuid, p_whole boolean default true) returns table (inputs jsonb, payloads text[])
+create or replace function tasker.step_inputs(p_step_uuid uuid, p_whole boolean default true, p_waived boolean default false, p_but text default null)
+  returns table (inputs jsonb, payloads text[])
 language sql
 stable
 begin atomic
@@ -14,7 +15,7 @@ begin atomic
                         where d.workflow_step_uuid = e.from_step_uuid limit 1) d
     left join lateral (select r.metadata from tasker.workflow_step_transitions r
                         where r.workflow_step_transition_uuid = d.result_transition_uuid limit 1) r on true
-   where e.to_step_uuid = p_step_uuid;
+   where e.to_step_uuid = p_step_uuid and (e.waived or not p_waived) and (p_but is null or d.name <> p_but);
 end;
-comment on function tasker.step_inputs(uuid, boolean) is
-  'The result of each dependency of a step by name; null for one that was left out. Sensitive results are whole: for workers and conditions. p_whole false: of big ones payload_uuid, size and digest, and payloads names them. One row.';
+comment on function tasker.step_inputs(uuid, boolean, boolean, text) is
+  'The result of each dependency of a step by name; null for one that was left out. Sensitive results are whole: for workers and conditions. p_whole false: of big ones payload_uuid, size and digest, and payloads names them. p_waived: only of dependencies that are waited for no more; p_but: of all but this one. One row.';

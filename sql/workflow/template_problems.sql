@@ -9,7 +9,7 @@ declare
   c_fields      constant text[] := array['name', 'namespace', 'version', 'description', 'vocabulary', 'timeout_seconds', 'max_retries', 'worker_count',
                                          'final_validation', 'sensitive', 'steps'];
   c_step_fields constant text[] := array['name', 'handler', 'depends_on', 'arguments', 'retryable', 'max_attempts', 'retry', 'timeout_seconds', 'tool',
-                                         'requires', 'acceptance', 'on_failure', 'run_when', 'condition', 'when_unmet', 'delay_seconds', 'sensitive',
+                                         'requires', 'acceptance', 'on_failure', 'run_when', 'for_each', 'condition', 'when_unmet', 'delay_seconds', 'sensitive',
                                          'sensitive_result', 'wait_for', 'workflow'];
   v_problems jsonb;
   v_cycle    text[];
@@ -97,6 +97,22 @@ begin
     select s.path || '.run_when', 'any_satisfied takes at most 10,000 dependencies' from steps s
      where jsonb_typeof(s.step) = 'object' and s.step ->> 'run_when' = 'any_satisfied' and jsonb_typeof(s.step -> 'depends_on') = 'array'
        and jsonb_array_length(s.step -> 'depends_on') > 10000
+     union all
+    select s.path || '.for_each', 'for_each is an SQL/JSON path to a list that goes through one list at most, for example $.inputs.find.files[*]' from steps s
+     where jsonb_typeof(s.step) = 'object' and coalesce(jsonb_typeof(s.step -> 'for_each'), 'null') <> 'null'
+       and (jsonb_typeof(s.step -> 'for_each') <> 'string' or tasker.condition_path(s.step ->> 'for_each') is null)
+     union all
+    select s.path || '.for_each', format('for_each and %s do not go together: use a step beside it', o.field) from steps s
+     cross join (values ('wait_for'), ('workflow')) as o(field)
+     where jsonb_typeof(s.step) = 'object' and s.step ->> 'for_each' is not null and s.step ->> o.field is not null
+     union all
+    select s.path || '.arguments.' || k.key, format('each element has its own %s', k.key) from steps s
+     cross join (values ('item'), ('index')) as k(key)
+     where jsonb_typeof(s.step) = 'object' and s.step ->> 'for_each' is not null and s.step -> 'arguments' ? k.key
+     union all
+    select s.path || '.name', format('%L is what an element of step %L is called', s.name, m.name)
+      from steps s join steps m on m.name = regexp_replace(s.name, '\[[0-9]+\]$', '')
+     where s.name ~ '\[[0-9]+\]$' and jsonb_typeof(m.step) = 'object' and m.step ->> 'for_each' is not null
      union all
     select l.path, 'sensitive must be an array of keys or JSON Pointers'
       from (select 'sensitive' as path, p_template -> 'sensitive' as list

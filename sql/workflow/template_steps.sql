@@ -34,6 +34,7 @@ as $$
          (s.step ->> 'delay_seconds')::double precision * interval '1 second',
          nullif(jsonb_strip_nulls(jsonb_build_object(
            'when_unmet', case when s.step ->> 'when_unmet' = 'fail' then 'fail' end,
+           'for_each', tasker.condition_path(s.step ->> 'for_each')::text,
            'run_when', nullif(s.step ->> 'run_when', 'all_satisfied'),
            'dependencies', case when s.step ->> 'run_when' = 'any_satisfied' then cardinality(d.depends_on) end,
            'wait_for', nullif(s.step -> 'wait_for', 'null') || jsonb_build_object('key', tasker.condition_path(s.step #>> '{wait_for,key}')::text)))

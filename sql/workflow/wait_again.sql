@@ -13,6 +13,7 @@ begin
       from unnest(p_moves) m
       join tasker.lifecycle_states n on n.lifecycle = m.lifecycle and n.state = m.to_state and n.phase = 'pending'
      where e.to_step_uuid = m.workflow_step_uuid and e.waived
+       and not exists (select from tasker.workflow_steps s where s.workflow_step_uuid = m.workflow_step_uuid and s.options ? 'elements')
     returning e.to_step_uuid, e.from_step_uuid
   )
   update tasker.workflow_steps s

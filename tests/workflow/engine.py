@@ -211,11 +211,10 @@ class Engine:
 
     def check_order(self) -> None:
         """No step was started before what it depends on had ended as its rule asks for: judged from the log alone."""
-        assert (
-            self.rows(
-                """
+        found = self.rows(
+            """
                 with started as (
-                  select workflow_step_uuid, min(workflow_step_transition_uuid::text) as first_start, min(created_at) as at
+                  select workflow_step_uuid, min(created_at) as at, max(created_at) as last_at
                     from tasker.workflow_step_transitions where event = 'start' group by 1
                 ), ended as (
                   select t.workflow_step_uuid,
@@ -226,21 +225,22 @@ class Engine:
                     join tasker.workflow_steps w using (workflow_step_uuid)
                     join tasker.lifecycle_states s on s.lifecycle = t.lifecycle and s.state = t.to_state group by 1
                 )
-                select e.to_step_uuid
+                select w.name, w.options, c.at, c.last_at, jsonb_agg(jsonb_build_array(p.satisfied, p.finished)) as dependencies
                   from tasker.workflow_step_edges e
                   join started c on c.workflow_step_uuid = e.to_step_uuid
                   join tasker.workflow_steps w on w.workflow_step_uuid = e.to_step_uuid
                   left join ended p on p.workflow_step_uuid = e.from_step_uuid
                  where e.waived is null
-                 group by e.to_step_uuid, c.at, w.options
-                having case w.options ->> 'run_when'
-                         when 'any_satisfied' then coalesce(min(p.satisfied) > c.at, true)
-                         when 'all_finished' then bool_or(coalesce(p.finished > c.at, true))
-                         else bool_or(coalesce(p.satisfied > c.at, true)) end
+                 group by e.to_step_uuid, w.name, c.at, c.last_at, w.options
+                having case when w.options ->> 'run_when' = 'any_satisfied' then coalesce(min(p.satisfied) > c.at, true)
+                            -- cleanups that are sent back, and maps that failed before they had elements, wait anew
+                            when w.options ->> 'run_when' = 'all_finished' or w.options ? 'elements'
+                              then bool_or(coalesce(case when w.options ? 'elements' then p.satisfied else p.finished end > c.last_at, true))
+                                   and tasker.step_state(e.to_step_uuid) in ('complete', 'error')
+                            else bool_or(coalesce(p.satisfied > c.at, true)) end
                 """
-            )
-            == []
         )
+        assert found == [], found
 
     def check_completed_once(self, expected: int) -> None:
         """So many steps, and each of them is completed exactly once in the log."""

@@ -128,6 +128,7 @@ class Player:
                 p_namespace=self.draw.choice(NAMESPACES),
                 p_idempotency_key=key,
                 p_priority=self.draw.choice([0, 0, 0, 3, -3]),
+                p_context={"list": [1] * self.draw.randint(0, 4)},
                 **self.a_start(),
             )
         )
@@ -142,7 +143,10 @@ class Player:
             on_failure=self.draw.choice(["block"] * 6 + ["continue", "stop"]),
             run_when=self.draw.choice([None, None, "any_satisfied", "all_finished"]) if depends_on else None,
             **(self.a_condition() if self.draw.random() < 0.3 else {}),
-            **(self.a_wait() if self.draw.random() < 0.2 else self.a_workflow() if self.draw.random() < 0.1 else {}),
+            **self.draw.choices(
+                [{}, self.a_wait(), self.a_workflow(), {"for_each": "$.context.list[*]"}, {"for_each": "$.inputs.*"}],
+                [6, 2, 1, 1, 1],
+            )[0],
         )
 
     def a_start(self) -> Row:
