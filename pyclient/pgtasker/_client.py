@@ -1174,6 +1174,24 @@ class Client:
             sql.TERMINATE_WORKER, as_uuid(worker_uuid, "worker_uuid"), reason, requested_by, request_id, conn
         )
 
+    def drain_worker(
+        self,
+        worker_uuid: UUID | str,
+        reason: str,
+        requested_by: str,
+        *,
+        request_id: str | None = None,
+        conn: CallersConnection | None = None,
+    ) -> str:
+        """Let the process of a worker finish what it holds, claim nothing more, and stop; returns its state."""
+        return self._by_hand(
+            sql.DRAIN_WORKER, as_uuid(worker_uuid, "worker_uuid"), reason, requested_by, request_id, conn
+        )
+
+    def is_drained(self, worker_uuid: UUID | str, *, conn: CallersConnection | None = None) -> bool:
+        """Return whether somebody asked the process of a worker to stop (``drain_worker``)."""
+        return self._one(sql.IS_DRAINED, {"worker_uuid": as_uuid(worker_uuid, "worker_uuid")}, conn)
+
     def register_processor(
         self, name: str, lease: float | dt.timedelta = 30.0, *, conn: CallersConnection | None = None
     ) -> UUID:

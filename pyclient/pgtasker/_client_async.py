@@ -1194,6 +1194,24 @@ class AsyncClient:
             sql.TERMINATE_WORKER, as_uuid(worker_uuid, "worker_uuid"), reason, requested_by, request_id, conn
         )
 
+    async def drain_worker(
+        self,
+        worker_uuid: UUID | str,
+        reason: str,
+        requested_by: str,
+        *,
+        request_id: str | None = None,
+        conn: AsyncCallersConnection | None = None,
+    ) -> str:
+        """Let the process of a worker finish what it holds, claim nothing more, and stop; returns its state."""
+        return await self._by_hand(
+            sql.DRAIN_WORKER, as_uuid(worker_uuid, "worker_uuid"), reason, requested_by, request_id, conn
+        )
+
+    async def is_drained(self, worker_uuid: UUID | str, *, conn: AsyncCallersConnection | None = None) -> bool:
+        """Return whether somebody asked the process of a worker to stop (``drain_worker``)."""
+        return await self._one(sql.IS_DRAINED, {"worker_uuid": as_uuid(worker_uuid, "worker_uuid")}, conn)
+
     async def register_processor(
         self, name: str, lease: float | dt.timedelta = 30.0, *, conn: AsyncCallersConnection | None = None
     ) -> UUID:

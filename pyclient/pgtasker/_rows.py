@@ -60,6 +60,8 @@ class TaskOverview:
     started_at: dt.datetime | None
     completed_at: dt.datetime | None
     state_since: dt.datetime
+    compensates_task_uuid: UUID | None
+    compensated_by: UUID | None
 
 
 @dataclass(frozen=True, slots=True)

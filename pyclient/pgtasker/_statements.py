@@ -261,6 +261,8 @@ START_WORKER = _command("start_worker", "worker_uuid")
 PAUSE_WORKER = _command("pause_worker", "worker_uuid")
 RESUME_WORKER = _command("resume_worker", "worker_uuid")
 TERMINATE_WORKER = _command("terminate_worker", "worker_uuid")
+DRAIN_WORKER = _command("drain_worker", "worker_uuid")
+IS_DRAINED = _scalar("is_drained", bool, {"worker_uuid": "uuid"}, repeatable=True)
 REGISTER_PROCESSOR = _scalar("register_processor", UUID, {"name": "text", "lease": "interval"})
 PROCESSOR_HEARTBEAT = _scalar(
     "processor_heartbeat", dt.datetime, {"processor_uuid": "uuid", "lease": "interval"}, repeatable=True
@@ -622,6 +624,12 @@ WORKER_END_STATES = Statement(
     b"SELECT s.state FROM tasker.vocabularies v JOIN tasker.lifecycle_states s ON s.lifecycle = v.worker_lifecycle"
     b" WHERE v.vocabulary = %(vocabulary)s::text AND s.is_terminal",
     scalar_row,
+    repeatable=True,
+)
+# A sign of life, and what is asked of the process.
+BEAT: Statement[tuple[str, bool]] = Statement(
+    b"SELECT tasker.worker_heartbeat(%(worker_uuid)s::uuid), tasker.is_drained(%(worker_uuid)s::uuid)",
+    tuple_row,
     repeatable=True,
 )
 # Whether the lifecycle of a step has a phase of its own for its acceptance checks.

@@ -18,6 +18,7 @@ import contextlib
 import inspect
 import json
 import logging
+import math
 import random
 import threading
 import time
@@ -258,7 +259,9 @@ class LeaseKeeper(threading.Thread):
     def _beat(self, conn: psycopg.Connection[Any]) -> bool:
         """Tell that the worker lives; return whether the server agrees."""
         worker_uuid = self._engine.worker_uuid
-        (state,) = _fetch(conn, sql.WORKER_HEARTBEAT, {"worker_uuid": worker_uuid})
+        ((state, drained),) = _fetch(conn, sql.BEAT, {"worker_uuid": worker_uuid})
+        if drained:
+            self._engine.drain()
         if state in self._engine.end_states:
             self._engine.worker_ended(worker_uuid, state)
             return False
@@ -378,6 +381,16 @@ class Engine:
             self._executor.cancel(entry.claim)
             if entry.task is not None:
                 entry.task.cancel()
+
+    def drain(self) -> None:
+        """Claim nothing more and end with what runs, however long that takes; from any thread."""
+        self._on_loop(self._begin_drain)
+
+    def _begin_drain(self) -> None:
+        if self._drain_until is None:
+            logger.info("worker %s was drained; steps still running: %d", self.worker_uuid, len(self._running))
+            self._drain_until = math.inf
+            self._wake.set()
 
     def worker_ended(self, worker_uuid: UUID | None, state: str) -> None:
         """Take note that the server has ended this worker; called on the lease keeper's thread."""
@@ -662,6 +675,8 @@ class Engine:
                 continue
             if event.get("kind") == "step_taken_away" and event.get("worker_uuid") == us:
                 self._keeper.call()
+            elif event.get("kind") == "worker_drained" and event.get("worker_uuid") == us:
+                self._keeper.call(beat=True)
             elif event.get("kind") == "worker" and event.get("uuid") == us:
                 if event.get("to_state") in self.end_states:
                     self._keeper.call(beat=True)

@@ -155,6 +155,8 @@ class Task(Base):
     depth: Mapped[int]
     final_validation: Mapped[bool]
     start_at: Mapped[dt.datetime | None]
+    unique_key: Mapped[str | None]
+    compensates_task_uuid: Mapped[UUID | None] = mapped_column(ForeignKey("tasks.task_uuid"))
     created_at: Mapped[dt.datetime]
     started_at: Mapped[dt.datetime | None]
     completed_at: Mapped[dt.datetime | None]
@@ -633,6 +635,8 @@ class TaskOverview(Base):
     started_at: Mapped[dt.datetime | None]
     completed_at: Mapped[dt.datetime | None]
     state_since: Mapped[dt.datetime]
+    compensates_task_uuid: Mapped[UUID | None]
+    compensated_by: Mapped[UUID | None]
 
 
 class StepOverview(Base):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import logging
+import math
 import os
 import signal
 import subprocess
@@ -80,7 +81,7 @@ def run_processes(
     """Run a worker in several operating system processes until they are told to stop; blocking, main thread only.
 
     SIGTERM and SIGINT are passed on; a process that dies by itself is started again, after a growing delay when it
-    keeps dying at its start.
+    keeps dying at its start, and one that was drained is not.
 
     Args:
         target: ``module:attribute``.
@@ -137,7 +138,7 @@ def run_processes(
     due = dict.fromkeys(range(processes), 0.0)
     code = 0
     try:
-        while not stopping.is_set():
+        while not stopping.is_set() and min(due.values()) < math.inf:
             now = time.monotonic()
             for number in range(processes):
                 process = running.get(number)
@@ -145,7 +146,11 @@ def run_processes(
                     if now >= due[number]:
                         running[number] = start(number)
                         started[number] = now
-                elif process.poll() is not None:
+                elif process.poll() == 0:  # nobody let it go but drain_worker
+                    del running[number]
+                    due[number] = math.inf
+                    logger.info("worker process %d ended: it was drained", number + 1)
+                elif process.returncode is not None:
                     del running[number]
                     delays[number] = (
                         0.0

@@ -55,7 +55,7 @@ grant execute on function tasker.emit_event(text, text, jsonb, text, text, inter
 -- workers claim, report and drive; the views let them find claims whose answer was lost with a connection
 grant select on tasker.task_overview, tasker.step_overview to tasker_worker;
 grant execute on function
-    tasker.register_worker(text, text[], int, text, text[], interval, int, text), tasker.worker_heartbeat(uuid), tasker.worker_state(uuid), tasker.shutdown_worker(uuid, text, text),
+    tasker.register_worker(text, text[], int, text, text[], interval, int, text), tasker.worker_heartbeat(uuid), tasker.worker_state(uuid), tasker.is_drained(uuid), tasker.shutdown_worker(uuid, text, text),
     tasker.claim_steps(uuid, text[], int, interval), tasker.complete_steps(jsonb),
     tasker.report_and_claim(uuid, jsonb, text[], int, interval),
     tasker.complete_step(uuid, uuid, jsonb, bigint, text), tasker.fail_step(uuid, uuid, jsonb, text, interval, bigint, text),
@@ -76,7 +76,7 @@ grant execute on function
     tasker.configure_tool(text, interval, text), tasker.set_limit(text, text, int, int, interval, text, text), tasker.remove_limit(text, text, text, text),
     tasker.cancel_step(uuid, text, text, text), tasker.skip_step(uuid, text, text, text), tasker.retry_step(uuid, text, text, text),
     tasker.reset_step(uuid, text, text, text), tasker.resolve_step(uuid, text, text, jsonb, text), tasker.transition_step(uuid, text, jsonb, text),
-    tasker.start_worker(uuid, text, text, text), tasker.pause_worker(uuid, text, text, text), tasker.resume_worker(uuid, text, text, text), tasker.terminate_worker(uuid, text, text, text),
+    tasker.start_worker(uuid, text, text, text), tasker.pause_worker(uuid, text, text, text), tasker.resume_worker(uuid, text, text, text), tasker.terminate_worker(uuid, text, text, text), tasker.drain_worker(uuid, text, text, text),
     tasker.configure_breaker(text, int, interval, int, int, text, text), tasker.reset_breaker(text, text, text, text),
     tasker.pause_schedule(text, text, text, text, text), tasker.resume_schedule(text, text, text, text, text),
     tasker.remove_schedule(text, text, text, text, text), tasker.backfill_schedule(text, timestamptz, timestamptz, text, text, text, boolean),
@@ -161,7 +161,7 @@ grant select on tasker.attached_lifecycles, tasker.attached_transitions, tasker.
 -- Views read as whoever asks, so that row security holds: what they show, and no more, of tables that a role may not read whole.
 grant select (task_uuid, namespace, name, version, vocabulary, total_steps, pending_steps, in_flight_steps, waiting_retry_steps,
               satisfied_steps, failed_steps, priority, tags, correlation_id, parent_task_uuid, requested_by, context, created_at,
-              started_at, completed_at)
+              started_at, completed_at, compensates_task_uuid)
   on tasker.tasks to tasker_worker, tasker_auditor;
 grant select (task_uuid, lifecycle, to_state, most_recent, created_at) on tasker.task_transitions to tasker_worker;
 grant select (workflow_step_uuid, task_uuid, namespace, name, handler, ordinal, attempts, max_attempts, unmet_dependencies, arguments,

@@ -17,7 +17,7 @@ as $$
 declare
   c_of_uuids constant text[] := array[
     'cancel_task', 'give_up_task', 'resolve_task', 'reset_task', 'resume_task', 'pass_validation', 'fail_validation', 'hold_task', 'release_task',
-    'cancel_step', 'skip_step', 'retry_step', 'reset_step', 'resolve_step', 'start_worker', 'pause_worker', 'resume_worker', 'terminate_worker'];
+    'cancel_step', 'skip_step', 'retry_step', 'reset_step', 'resolve_step', 'start_worker', 'pause_worker', 'resume_worker', 'drain_worker', 'terminate_worker'];
   c_commands constant text[] := c_of_uuids || array[
     'pause_schedule', 'resume_schedule', 'remove_schedule', 'pause_namespace', 'resume_namespace', 'reset_breaker', 'bind_login', 'unbind_login'];
   v_takes text := case p_command when 'resolve_step' then 'result' when 'bind_login' then 'namespaces'
@@ -69,6 +69,7 @@ begin
       when 'start_worker' then state := tasker.start_worker(v_uuid, p_reason, p_requested_by, p_request_id);
       when 'pause_worker' then state := tasker.pause_worker(v_uuid, p_reason, p_requested_by, p_request_id);
       when 'resume_worker' then state := tasker.resume_worker(v_uuid, p_reason, p_requested_by, p_request_id);
+      when 'drain_worker' then state := tasker.drain_worker(v_uuid, p_reason, p_requested_by, p_request_id);
       when 'terminate_worker' then state := tasker.terminate_worker(v_uuid, p_reason, p_requested_by, p_request_id);
       when 'pause_schedule' then
         perform tasker.pause_schedule(p_target, p_reason, p_requested_by, v_namespace, p_request_id);

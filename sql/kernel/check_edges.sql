@@ -13,22 +13,22 @@ begin
    where t.task_uuid is distinct from e.task_uuid
       or (f.task_uuid is distinct from e.task_uuid
           and not exists (with recursive before_it as (
-                            select k.resumes_task_uuid as task_uuid from tasker.tasks k where k.task_uuid = e.task_uuid
+                            select coalesce(k.resumes_task_uuid, k.compensates_task_uuid) as task_uuid from tasker.tasks k where k.task_uuid = e.task_uuid
                              union
-                            select k.resumes_task_uuid from before_it b join tasker.tasks k on k.task_uuid = b.task_uuid)
+                            select coalesce(k.resumes_task_uuid, k.compensates_task_uuid) from before_it b join tasker.tasks k on k.task_uuid = b.task_uuid)
                           select from before_it b where b.task_uuid = f.task_uuid))
    limit 1;
   if found then
     perform tasker.raise_error('TK400', 'an edge joins two steps of one task', to_jsonb(v_bad),
-                               'Both steps must exist and belong to task_uuid, or the first one to a task that it resumes.');
+                               'Both steps must exist and belong to task_uuid, or the first one to a task that it resumes or undoes.');
   end if;
   return null;
 end
 $$;
-comment on function tasker.check_edges() is 'Refuses edges between tasks, unless one resumes the other, and edges to steps that do not exist.';
+comment on function tasker.check_edges() is 'Refuses edges between tasks, unless one resumes or undoes the other, and edges to steps that do not exist.';
 
 create or replace trigger check_edges
   after insert on tasker.workflow_step_edges
   referencing new table as appended
   for each statement execute function tasker.check_edges();
-comment on trigger check_edges on tasker.workflow_step_edges is 'No edge spans two tasks, unless one resumes the other.';
+comment on trigger check_edges on tasker.workflow_step_edges is 'No edge spans two tasks, unless one resumes or undoes the other.';

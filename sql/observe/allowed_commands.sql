@@ -59,7 +59,8 @@ begin
       ('worker', 'start_worker', '{worker_allocate}', 'Start the worker', 1),
       ('worker', 'pause_worker', '{worker_pause}', 'Suspend the worker: it claims nothing', 2),
       ('worker', 'resume_worker', '{worker_resume}', 'Let the worker go on', 3),
-      ('worker', 'terminate_worker', '{worker_terminate}', 'Stop the worker by force', 4),
+      ('worker', 'drain_worker', '{worker_shutdown}', 'Let its process finish what it holds and stop', 4),
+      ('worker', 'terminate_worker', '{worker_terminate}', 'Stop the worker by force', 5),
       ('circuit_breaker', 'reset_breaker', '{breaker_reset}', 'Close the breaker; what it held back goes on', 1)
     ) as k(kind, command, operations, says, ordinal)
    where k.kind = p_kind
@@ -69,6 +70,7 @@ begin
              and exists (select from tasker.lifecycle_states s
                           where s.lifecycle = v_lifecycle and s.state = v_state and s.is_terminal and not s.satisfies_dependencies)
              and not exists (select from tasker.tasks n where n.resumes_task_uuid = v_uuid))
+     and not (k.command in ('reset_task', 'resume_task') and exists (select from tasker.tasks n where n.compensates_task_uuid = v_uuid))
    order by k.ordinal;
 end
 $$;

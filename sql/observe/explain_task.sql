@@ -105,6 +105,8 @@ begin
     when v_task.waiting_retry_steps > 0 then format('The task waits for the retry of %s step(s).', v_task.waiting_retry_steps)
     when tasker.open_waits(p_task_uuid) > 0 then format('%s step(s) wait for events.', tasker.open_waits(p_task_uuid))
     else 'Nothing is under way. The engine looks at it again at the next tick.' end
+    || case when v_task.compensated_by is not null then format(' What it did is undone by task %s, which is %s.', v_task.compensated_by, tasker.task_state(v_task.compensated_by)) else '' end
+    || case when v_task.compensates_task_uuid is not null then format(' It undoes what task %s did.', v_task.compensates_task_uuid) else '' end
     || case when v_owner.name is not null then format(' Processor %s owns it until %s.', v_owner.name, v_owner.lease_expires_at) else '' end;
 
   return jsonb_build_object('task_uuid', p_task_uuid, 'state', v_task.state, 'summary', v_summary, 'reasons', coalesce(v_reasons, '[]'));

@@ -2,7 +2,8 @@ create or replace view tasker.task_overview as
 select t.task_uuid, t.namespace, t.name, t.version, t.vocabulary, c.to_state as state, s.phase, s.is_terminal,
        t.total_steps, t.pending_steps, t.in_flight_steps, t.waiting_retry_steps, t.satisfied_steps, t.failed_steps,
        t.priority, t.tags, t.correlation_id, t.parent_task_uuid, t.requested_by, t.context,
-       t.created_at, t.started_at, t.completed_at, c.created_at as state_since
+       t.created_at, t.started_at, t.completed_at, c.created_at as state_since, t.compensates_task_uuid,
+       (select k.task_uuid from tasker.tasks k where k.compensates_task_uuid = t.task_uuid) as compensated_by
   from tasker.tasks t
   join tasker.task_transitions c on c.task_uuid = t.task_uuid and c.most_recent
   join tasker.lifecycle_states s on s.lifecycle = c.lifecycle and s.state = c.to_state;
@@ -31,3 +32,5 @@ comment on column tasker.task_overview.created_at is 'Created.';
 comment on column tasker.task_overview.started_at is 'Started.';
 comment on column tasker.task_overview.completed_at is 'Ended.';
 comment on column tasker.task_overview.state_since is 'When it entered its state.';
+comment on column tasker.task_overview.compensates_task_uuid is 'The ended task whose completed steps this one undoes.';
+comment on column tasker.task_overview.compensated_by is 'The task that undoes its completed steps.';

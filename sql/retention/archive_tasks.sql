@@ -27,7 +27,7 @@ begin
     select t.task_uuid
       from tasker.tasks t
      where t.created_at < v_before and t.completed_at < v_before
-       and t.parent_task_uuid is null and t.resumes_task_uuid is null
+       and t.parent_task_uuid is null and t.resumes_task_uuid is null and t.compensates_task_uuid is null
        and (v_policy.namespace is null or t.namespace = v_policy.namespace)
        and exists (select from tasker.archivable_tasks(array[t.task_uuid], v_before))
      order by t.created_at

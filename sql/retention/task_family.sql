@@ -14,8 +14,10 @@ as $$
       from family f
      cross join lateral (select c.task_uuid from tasker.tasks c where c.parent_task_uuid = f.task_uuid
                          union all
-                         select c.task_uuid from tasker.tasks c where c.resumes_task_uuid = f.task_uuid) t
+                         select c.task_uuid from tasker.tasks c where c.resumes_task_uuid = f.task_uuid
+                         union all
+                         select c.task_uuid from tasker.tasks c where c.compensates_task_uuid = f.task_uuid) t
   )
   select f.task_uuid from family f
 $$;
-comment on function tasker.task_family(uuid) is 'A task with its children and the tasks that resume it, theirs, and so on.';
+comment on function tasker.task_family(uuid) is 'A task with its children and the tasks that resume or undo it, theirs, and so on.';

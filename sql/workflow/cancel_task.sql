@@ -27,7 +27,7 @@ begin
       select t.task_uuid from tasker.tasks t where t.task_uuid = p_task_uuid and (v_bound is null or t.namespace = any (v_bound))
        union
       select t.task_uuid from tasker.tasks t join family f on t.parent_task_uuid = f.task_uuid
-       where (v_bound is null or t.namespace = any (v_bound))
+       where (v_bound is null or t.namespace = any (v_bound)) and t.compensates_task_uuid is null  -- what was begun is undone all the same
          and not exists (select from tasker.child_tasks c where c.task_uuid = t.task_uuid and c.on_parent_cancel = 'leave')
     )
     select f.task_uuid from family f));
@@ -36,7 +36,7 @@ begin
     select t.task_uuid from tasker.tasks t
       join tasker.task_transitions c on c.task_uuid = t.task_uuid and c.most_recent
       join tasker.lifecycle_states s on s.lifecycle = c.lifecycle and s.state = c.to_state
-     where t.parent_task_uuid = p_task_uuid and not s.is_terminal and (v_bound is null or t.namespace = any (v_bound))
+     where t.parent_task_uuid = p_task_uuid and not s.is_terminal and t.compensates_task_uuid is null and (v_bound is null or t.namespace = any (v_bound))
        and not exists (select from tasker.child_tasks l where l.task_uuid = t.task_uuid and l.on_parent_cancel = 'leave')
      order by t.task_uuid
   loop

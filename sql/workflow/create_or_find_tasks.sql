@@ -25,12 +25,12 @@ begin
   if pg_column_size(p_tasks) > 4096 then
     perform tasker.refuse_large('the ' || d.name, d.document, t.namespace)
        from unnest(p_tasks) t cross join lateral (values ('context', t.context), ('tags', t.tags)) as d(name, document)
-      where t.resumes_task_uuid is null;  -- what a task had the one that resumes it has too
+      where t.resumes_task_uuid is null and t.compensates_task_uuid is null;  -- what a task had those that resume or undo it have too
   end if;
   if not v_plain then
     select t.parent_task_uuid into v_parent
       from unnest(p_tasks) t
-     where t.parent_task_uuid is not null and t.resumes_task_uuid is null  -- who resumes a task stands where that one stood
+     where t.parent_task_uuid is not null and t.resumes_task_uuid is null and t.compensates_task_uuid is null  -- those stand where the other one stood
        and not exists (select from tasker.tasks k where k.task_uuid = t.parent_task_uuid and tasker.may_see(k.namespace))
      limit 1;
     if found then

@@ -20,6 +20,7 @@ begin
                      or exists (select from tasker.workflow_step_edges e
                                   join tasker.workflow_steps d on d.workflow_step_uuid = e.from_step_uuid and d.sensitive_result
                                  where e.to_step_uuid = s.workflow_step_uuid) end as is_secret,
+           case when s.options ? 'undo' then jsonb_build_object('undo', s.options -> 'undo') else '{}' end as undo,
            case when t.sensitive is null then t.context else tasker.reveal(t.task_uuid, 'context', t.context) end as context
       from unnest(p_ready_steps) as asked(workflow_step_uuid)
      cross join lateral (select * from tasker.workflow_steps s
@@ -56,7 +57,7 @@ begin
                     jsonb_build_object('item', case when v_map.is_secret then '"[sensitive]"' else i.item end, 'index', i.position - 1), v_map.retryable,
                     v_map.max_attempts, v_map.base_delay, v_map.max_delay, v_map.jitter, v_map.timeout, v_map.tool, v_map.requires, v_map.acceptance,
                     v_map.on_failure, null, false, case when v_map.is_secret then array['item'] end, v_map.sensitive_result, v_map.delay,
-                    jsonb_build_object('element', i.position - 1))::tasker.named_steps
+                    jsonb_build_object('element', i.position - 1) || v_map.undo)::tasker.named_steps
               from jsonb_array_elements(v_items) with ordinality as i(item, position)),
       array(select v_last + i.position from generate_series(1, jsonb_array_length(v_items)) as i(position)),
       array_fill(v_map.workflow_step_uuid, array[jsonb_array_length(v_items)]));

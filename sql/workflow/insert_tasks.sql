@@ -52,19 +52,19 @@ begin
     insert into tasker.tasks
       (task_uuid, namespace, named_task_uuid, name, version, vocabulary, lifecycle, parent_task_uuid, correlation_id,
        idempotency_key, request_hash, priority, requested_by, context, tags, total_steps, pending_steps, in_flight_steps,
-       timeout, max_retries, worker_count, depth, resumes_task_uuid, sensitive, final_validation, start_at, unique_key, created_at, started_at, completed_at)
+       timeout, max_retries, worker_count, depth, resumes_task_uuid, sensitive, final_validation, start_at, unique_key, compensates_task_uuid, created_at, started_at, completed_at)
     select t.task_uuid, t.namespace, t.named_task_uuid, t.name, t.version, t.vocabulary, o.task_lifecycle, t.parent_task_uuid,
            t.correlation_id, t.idempotency_key, t.request_hash, t.priority, t.requested_by, t.context, t.tags, o.total,
            o.total - case when o.enqueues and o.queues_by_state then o.roots else 0 end,
            case when o.enqueues and o.queues_by_state then o.roots else 0 end,
-           t.timeout, t.max_retries, t.worker_count, t.depth, t.resumes_task_uuid, t.sensitive, t.final_validation, t.start_at, t.unique_key, clock.at, case when o.hops > 0 then clock.at end, case when o.finishes then clock.at end
+           t.timeout, t.max_retries, t.worker_count, t.depth, t.resumes_task_uuid, t.sensitive, t.final_validation, t.start_at, t.unique_key, t.compensates_task_uuid, clock.at, case when o.hops > 0 then clock.at end, case when o.finishes then clock.at end
       from unnest(p_tasks) with ordinality as t
       join unnest(p_plans, p_start) with ordinality as p(plan_uuid, start, position) on p.position = t.ordinality
       join outlooks o on o.plan_uuid = p.plan_uuid and o.vocabulary = t.vocabulary and o.start = p.start
      cross join (select clock_timestamp() as at) clock
      order by t.namespace, t.idempotency_key, t.ordinality  -- two calls that share keys wait for each other in one order
         on conflict (namespace, idempotency_key) where idempotency_key is not null do nothing
-    returning task_uuid, namespace, requested_by, resumes_task_uuid, unique_key, timeout, start_at, started_at, completed_at
+    returning task_uuid, namespace, requested_by, resumes_task_uuid, unique_key, compensates_task_uuid, timeout, start_at, started_at, completed_at
   ), due as (
     insert into tasker.timers (due_at, kind, task_uuid, namespace, sort_key)
     select greatest(n.start_at, tasker.clock()) + n.timeout, 'task_timeout', n.task_uuid, n.namespace, 0
@@ -73,7 +73,7 @@ begin
     -- somebody may start it by hand before: the timer is for its first state
     select n.start_at, 'drive', n.task_uuid, n.namespace, 1 from new_tasks n where n.start_at is not null and n.started_at is null
   ), planned as materialized (
-    select n.task_uuid, n.namespace, n.requested_by, n.resumes_task_uuid, n.unique_key, p.plan_uuid, t.vocabulary, p.start
+    select n.task_uuid, n.namespace, n.requested_by, n.resumes_task_uuid, n.unique_key, n.compensates_task_uuid, p.plan_uuid, t.vocabulary, p.start
       from new_tasks n
       join unnest(p_tasks) with ordinality as t on t.task_uuid = n.task_uuid
       join unnest(p_plans, p_start) with ordinality as p(plan_uuid, start, position) on p.position = t.ordinality
@@ -112,7 +112,8 @@ begin
                             null, m.metadata)::tasker.task_move order by m.task_uuid, m.hop)
             from (select n.task_uuid, n.namespace, o.task_lifecycle as lifecycle, null::text as from_state, 'create' as event,
                          o.task_initial as to_state, 0 as hop, o.hops,
-                         jsonb_strip_nulls(jsonb_build_object('requested_by', n.requested_by, 'resumes', n.resumes_task_uuid, 'unique_key', n.unique_key)) as metadata
+                         jsonb_strip_nulls(jsonb_build_object('requested_by', n.requested_by, 'resumes', n.resumes_task_uuid, 'unique_key', n.unique_key,
+                                                              'compensates', n.compensates_task_uuid)) as metadata
                     from planned n join outlooks o using (plan_uuid, vocabulary, start)
                   union all
                   select n.task_uuid, n.namespace, o.task_lifecycle, h.from_state, h.event, h.to_state, h.hop, o.hops,

@@ -20,6 +20,7 @@ begin
     return v_answer;
   end if;
   perform tasker.command_task(p_task_uuid, 'reset_task', p_reason, p_requested_by);
+  perform tasker.refuse_compensated(p_task_uuid);
   v_steps := array(select s.workflow_step_uuid from tasker.workflow_steps s where s.task_uuid = p_task_uuid);
   perform tasker.lock_steps(v_steps);
   v_lost := array(select o.name from tasker.step_overview o

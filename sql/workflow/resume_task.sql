@@ -34,6 +34,7 @@ begin
                                jsonb_build_object('kind', 'task', 'uuid', p_task_uuid, 'state', v_state.state),
                                'Cancel it first, if it is to stop here and go on as a new task.');
   end if;
+  perform tasker.refuse_compensated(p_task_uuid);
   select t.task_uuid into v_other from tasker.tasks t where t.resumes_task_uuid = p_task_uuid;
   if found then
     perform tasker.raise_error('TK409', format('task %s was resumed already, as task %s', p_task_uuid, v_other),
@@ -54,6 +55,7 @@ begin
   v_task.task_uuid := tasker.uuid_generate_v7();
   v_task.idempotency_key := null;  -- the keys name the first one
   v_task.unique_key := null;
+  v_task.compensates_task_uuid := null;  -- it goes on with what that one undoes
   v_task.requested_by := p_requested_by;
   perform tasker.create_or_find_tasks(
     array[v_task], array[v_plan],

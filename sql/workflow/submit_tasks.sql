@@ -112,7 +112,7 @@ begin
                             0, 0, 0, 0, 0, 0, null, null, null, t.timeout, 0, 0, t.max_retries, t.worker_count,
                             coalesce((select k.depth + 1 from tasker.tasks k
                                        where k.task_uuid = (r.request ->> 'parent_task_uuid')::uuid), 0), null, t.sensitive,
-                            t.final_validation, coalesce(r.start_at, tasker.clock() + (r.rule).debounce), r.unique_key)::tasker.tasks order by r.position)
+                            t.final_validation, coalesce(r.start_at, tasker.clock() + (r.rule).debounce), r.unique_key, null)::tasker.tasks order by r.position)
             from requests r
             join templates t on t.namespace = r.namespace and t.name = r.name and t.version is not distinct from r.version),
          (select array_agg(t.named_task_uuid order by r.position)

@@ -7,10 +7,11 @@ set jit = off
 as $$
 declare
   c_fields      constant text[] := array['name', 'namespace', 'version', 'description', 'vocabulary', 'timeout_seconds', 'max_retries', 'worker_count',
-                                         'final_validation', 'sensitive', 'steps'];
+                                         'final_validation', 'sensitive', 'compensate', 'steps'];
   c_step_fields constant text[] := array['name', 'handler', 'depends_on', 'arguments', 'retryable', 'max_attempts', 'retry', 'timeout_seconds', 'tool',
                                          'requires', 'acceptance', 'on_failure', 'run_when', 'for_each', 'condition', 'when_unmet', 'delay_seconds', 'sensitive',
-                                         'sensitive_result', 'wait_for', 'workflow'];
+                                         'sensitive_result', 'wait_for', 'workflow', 'undo'];
+  c_undo_fields constant text[] := array['handler', 'arguments', 'max_attempts', 'retry', 'timeout_seconds', 'tool'];
   v_problems jsonb;
   v_cycle    text[];
 begin
@@ -33,7 +34,9 @@ begin
       from steps s
      cross join (values ('max_attempts', 'whole number', 1, 1000000), ('timeout_seconds', 'number', 0.001, 31536000), ('delay_seconds', 'number', 0, 31536000),
                         ('retry,base_delay', 'number', 0, 31536000), ('retry,max_delay', 'number', 0, 31536000),
-                        ('retry,jitter', 'number', 0, 1)) as l(field, kind, lowest, highest)
+                        ('retry,jitter', 'number', 0, 1),
+                        ('undo,max_attempts', 'whole number', 1, 1000000), ('undo,timeout_seconds', 'number', 0.001, 31536000),
+                        ('undo,retry,base_delay', 'number', 0, 31536000), ('undo,retry,max_delay', 'number', 0, 31536000), ('undo,retry,jitter', 'number', 0, 1)) as l(field, kind, lowest, highest)
      where jsonb_typeof(s.step) = 'object' and coalesce(jsonb_typeof(s.step #> string_to_array(l.field, ',')), 'null') <> 'null'
   ), problems (path, message) as (
     select 'name', 'a workflow needs a name of 1 to 255 characters'
@@ -121,6 +124,42 @@ begin
      where coalesce(jsonb_typeof(l.list), 'null') <> 'null'
        and (jsonb_typeof(l.list) <> 'array'
             or jsonb_path_exists(l.list, '$[*] ? (@.type() != "string" || @ == "" || @ == "/")'))
+     union all
+    select s.path || '.undo', 'undo must be the name of a handler, or an object with one' from steps s
+     where jsonb_typeof(s.step) = 'object' and coalesce(jsonb_typeof(s.step -> 'undo'), 'null') <> 'null'
+       and coalesce(case jsonb_typeof(s.step -> 'undo') when 'string' then s.step ->> 'undo'
+                                                        when 'object' then s.step #>> '{undo,handler}' end, '') = ''
+     union all
+    select s.path || '.undo.' || k.key, 'unknown field; known are ' || array_to_string(c_undo_fields, ', ')
+      from steps s cross join lateral jsonb_object_keys(case when jsonb_typeof(s.step #> '{undo}') = 'object' then s.step -> 'undo' else '{}' end) as k(key)
+     where k.key <> all (c_undo_fields)
+     union all
+    select s.path || '.undo.' || f.field, format('%s must be %s', f.field, f.wanted)
+      from steps s
+     cross join (values ('handler', 'string', 'a string'), ('arguments', 'object', 'a JSON object'), ('retry', 'object', 'a JSON object'),
+                        ('tool', 'string', 'a string')) as f(field, kind, wanted)
+     where jsonb_typeof(s.step #> '{undo}') = 'object' and coalesce(jsonb_typeof(s.step #> array['undo', f.field]), 'null') not in ('null', f.kind)
+     union all
+    select s.path || '.undo.retry.' || k.key, 'unknown field; known are base_delay, max_delay, jitter'
+      from steps s cross join lateral jsonb_object_keys(case when jsonb_typeof(s.step #> '{undo,retry}') = 'object' then s.step #> '{undo,retry}' else '{}' end) as k(key)
+     where k.key not in ('base_delay', 'max_delay', 'jitter')
+     union all
+    select s.path || '.undo.arguments', format('%s is sensitive: an undo gets the arguments of its step, so give it there', p.pointer)
+      from steps s
+     cross join lateral jsonb_array_elements_text(case when jsonb_typeof(s.step #> '{sensitive}') = 'array' then s.step -> 'sensitive' else '[]' end) as p(pointer)
+     where jsonb_typeof(s.step #> '{undo,arguments}') = 'object' and s.step #> '{undo,arguments}' #> tasker.json_path(p.pointer) is not null
+     union all
+    select 'compensate', 'compensate must be a list of the ends after which completed steps are undone: failed, cancelled'
+     where coalesce(jsonb_typeof(p_template -> 'compensate'), 'null') <> 'null'
+       and (jsonb_typeof(p_template -> 'compensate') <> 'array' or not p_template -> 'compensate' <@ '["failed", "cancelled"]')
+     union all
+    select 'compensate', format('vocabulary %s has no state for a task that %s', coalesce(p_template ->> 'vocabulary', 'tasker'), e.says)
+      from (values ('failed', 'failed'), ('cancelled', 'was cancelled')) as e(ends, says)
+     where coalesce(nullif(p_template -> 'compensate', 'null'), '["failed"]') ? e.ends and jsonb_path_exists(p_template, '$.steps[*].undo')
+       and not exists (select from tasker.vocabularies v
+                         join tasker.lifecycle_transitions r on r.lifecycle = v.task_lifecycle and (r.operation = 'cancel_task') = (e.ends = 'cancelled')
+                         join tasker.lifecycle_states s on s.lifecycle = r.lifecycle and s.state = r.to_state and s.is_terminal and not s.satisfies_dependencies
+                        where v.vocabulary = coalesce(p_template ->> 'vocabulary', 'tasker'))
      union all
     select s.path || '.sensitive_result', 'sensitive_result must be true or false' from steps s
      where jsonb_typeof(s.step) = 'object' and coalesce(jsonb_typeof(s.step -> 'sensitive_result'), 'null') not in ('null', 'boolean')

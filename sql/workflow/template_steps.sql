@@ -44,7 +44,10 @@ as $$
                         then jsonb_build_object('workflow', (s.step -> 'workflow')
                                || case when jsonb_typeof(s.step #> '{workflow,context}') = 'string'
                                        then jsonb_build_object('context', tasker.condition_path(s.step #>> '{workflow,context}')::text) else '{}' end)
-                        else '{}' end, '{}')
+                        else '{}' end
+                || case when jsonb_typeof(s.step -> 'undo') in ('string', 'object') then jsonb_build_object('undo',
+                     case jsonb_typeof(s.step -> 'undo') when 'string' then jsonb_build_object('handler', s.step -> 'undo') else s.step -> 'undo' end
+                     || jsonb_build_object('when', coalesce(nullif(p_template -> 'compensate', 'null'), '["failed"]'))) else '{}' end, '{}')
     from steps s
     left join dependencies d on d.ordinal = s.ordinal
 $$;

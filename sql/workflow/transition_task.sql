@@ -28,6 +28,9 @@ begin
     perform tasker.refuse_transition('task', p_task_uuid, v_current.lifecycle, v_current.to_state, p_event);
   end if;
 
+  if exists (select from tasker.lifecycle_states s where s.lifecycle = v_current.lifecycle and s.state = v_current.to_state and s.is_terminal) then
+    perform tasker.refuse_compensated(p_task_uuid);
+  end if;
   v_facts := tasker.task_facts_of(p_task_uuid);
   select * into v_rule
     from tasker.lifecycle_transitions r

@@ -126,6 +126,8 @@ ATTEMPTS: dict[str, list[Attempt]] = {
     "start_worker": [hidden(f"select tasker.start_worker(%(supervised)s, {_BY})")],
     "pause_worker": [hidden(f"select tasker.pause_worker(%(started)s, {_BY})")],
     "resume_worker": [hidden(f"select tasker.resume_worker(%(paused)s, {_BY})")],
+    "drain_worker": [hidden(f"select tasker.drain_worker(%(worker)s, {_BY})")],
+    "is_drained": [hidden("select tasker.is_drained(%(worker)s)")],
     "terminate_worker": [hidden(f"select tasker.terminate_worker(%(started)s, {_BY})")],
     "processor_heartbeat": [hidden("select tasker.processor_heartbeat(%(processor)s)")],
     # what runs by itself

@@ -31,7 +31,7 @@ CREATING = {
     "schedule_tasks", "cron_times", "command_all", "emit_event", "get_event",
 }  # fmt: skip
 WORKING = {
-    "register_worker", "worker_heartbeat", "shutdown_worker", "claim_steps", "complete_step", "complete_steps", "fail_step", "report_and_claim",
+    "register_worker", "worker_heartbeat", "is_drained", "shutdown_worker", "claim_steps", "complete_step", "complete_steps", "fail_step", "report_and_claim",
     "extend_leases", "held_claims", "orchestrate", "tick", "register_processor", "processor_heartbeat", "transition_task",
     "transition_with_ownership", "worker_state", "report_validation", "save_checkpoint", "find_tasks",
     "emit_event", "get_event", "load_result",
@@ -41,7 +41,7 @@ WORKING = {
 OPERATING = {
     "give_up_task", "resolve_task", "reset_task", "cancel_step", "skip_step", "retry_step", "reset_step", "resolve_step",
     "transition_step", "define_vocabulary", "check_consistency", "find_stuck", "set_namespace_notifications", "set_payload_limits",
-    "start_worker", "pause_worker", "resume_worker", "terminate_worker", "configure_breaker", "reset_breaker", "pause_namespace", "resume_namespace", "pause_schedule", "resume_schedule", "remove_schedule", "backfill_schedule", "resume_task", "pass_validation", "fail_validation",
+    "start_worker", "pause_worker", "resume_worker", "terminate_worker", "drain_worker", "configure_breaker", "reset_breaker", "pause_namespace", "resume_namespace", "pause_schedule", "resume_schedule", "remove_schedule", "backfill_schedule", "resume_task", "pass_validation", "fail_validation",
     "configure_tool", "set_limit", "remove_limit", "recover",
     "purge_expired",
     # diagnose runs as the caller, who sees the sessions that he may see; so its parts are open too

@@ -46,10 +46,12 @@ def flow(vocabulary: str, chance: random.Random) -> Row:
                 else {}
             ),
             **more,
+            undo=chance.choice([None, "back"]),
             **({"wait_for": {"event": "told", "value": chance.randint(1, 9)}} if chance.random() < 0.1 else {}),
         )
 
     fields: dict[str, Any] = {"vocabulary": vocabulary, "max_retries": 1}
+    fields["compensate"] = ["failed", "cancelled"]
     if vocabulary == "orchestration":
         fields["final_validation"] = chance.random() < 0.5
     if vocabulary == "supervision":
@@ -198,7 +200,7 @@ class Player:
 
     def end_worker(self) -> None:
         function = self.chance.choice(
-            ["shutdown_worker", "terminate_worker", "pause_worker", "resume_worker", "start_worker"]
+            ["shutdown_worker", "terminate_worker", "drain_worker", "pause_worker", "resume_worker", "start_worker"]
         )
         who = {} if function == "shutdown_worker" else BY
         self.engine.call(function, p_worker_uuid=self.worker(), **who)

@@ -252,6 +252,38 @@ def test_a_worker_that_was_shut_down_by_others_comes_back(database: str, client:
         assert only_step(client, task_uuid).worker_uuid != first
 
 
+@pytest.mark.parametrize("vocabulary", ["tasker", "supervision"])
+def test_a_worker_that_is_drained_finishes_what_it_runs_and_stops(
+    database: str, client: Client, conn: Connection, vocabulary: str
+) -> None:
+    worker = Worker(database, name="w", vocabulary=vocabulary, poll_interval=600, concurrency=1)
+    go = threading.Event()
+
+    @worker.step("work")
+    def hold(ctx: StepContext) -> str:
+        assert go.wait(60)
+        return "held to the end"
+
+    with running(worker) as summaries:
+        us = eventually(lambda: worker_named(client, "w"))
+        if vocabulary == "supervision":
+            client.start_worker(us, "by hand", "anna")
+        first = client.create_task_from_graph({**graph("hold"), "vocabulary": vocabulary})
+        eventually(lambda: only_step(client, first).phase == "running")
+        client.drain_worker(us, "a new version", "anna")
+        second = client.create_task_from_graph({**graph("hold"), "vocabulary": vocabulary})
+        go.set()
+        eventually(lambda: summaries, 30)
+    assert only_step(client, first).result == "held to the end"
+    assert only_step(client, second).phase == "queued", "nothing new was taken"
+    assert (summaries[0].succeeded, summaries[0].exit_code) == (1, 0)
+    assert client.is_drained(us)
+    assert conn.execute("select count(*) from tasker.workers").fetchone() == (1,), "it did not register again"
+    assert conn.execute(
+        "select requested_by, reason from tasker.audit_events where event = 'worker_drained'"
+    ).fetchall() == [("anna", "a new version")]
+
+
 def test_a_terminated_worker_loses_what_it_runs_and_goes_on(
     database: str, client: Client, tmp_path: Path, conn: Connection
 ) -> None:

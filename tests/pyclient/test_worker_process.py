@@ -187,6 +187,17 @@ def test_several_processes_under_one_supervisor(start: Start, client: Client, co
     assert process.wait(30) == 0
 
 
+def test_processes_that_were_drained_are_not_started_again(
+    start: Start, client: Client, conn: psycopg.Connection[Any]
+) -> None:
+    process = start(code=SUPERVISOR)
+    eventually(lambda: registered(conn, 2), 60)
+    for worker in client.workers():
+        client.drain_worker(worker.worker_uuid, "a new version", "anna")
+    assert process.wait(30) == 0
+    assert not registered(conn, 3)
+
+
 def test_the_processes_end_with_their_supervisor(start: Start, conn: psycopg.Connection[Any]) -> None:
     process = start(code=SUPERVISOR)
     eventually(lambda: registered(conn, 2), 60)

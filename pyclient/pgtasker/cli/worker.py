@@ -188,6 +188,12 @@ def resume(worker: WorkerUuid, /, *, reason: Reason, by: RequestedBy = None, req
 
 
 @app.command
+def drain(worker: WorkerUuid, /, *, reason: Reason, by: RequestedBy = None, request_id: RequestId = None) -> int:
+    """Let a worker finish what it holds, claim nothing more, and stop: its process ends with code 0."""
+    return _manual("drain_worker", worker, reason, by, request_id)
+
+
+@app.command
 def terminate(worker: WorkerUuid, /, *, reason: Reason, by: RequestedBy = None, request_id: RequestId = None) -> int:
     """Stop a worker by force: what it holds is taken away and killed. Its process registers anew and goes on."""
     return _manual("terminate_worker", worker, reason, by, request_id)
