@@ -1063,6 +1063,7 @@ class Client:
         namespaces: Sequence[str] | None = None,
         heartbeat_interval: float | dt.timedelta = 10.0,
         max_missed_heartbeats: int = 3,
+        handlers: Sequence[str] | None = None,
         *,
         request_id: str | None = None,
         conn: CallersConnection | None = None,
@@ -1077,6 +1078,7 @@ class Client:
             namespaces: whose steps it works for; None: all.
             heartbeat_interval: seconds between its signs of life.
             max_missed_heartbeats: so many missed ones make a busy worker lose what it holds.
+            handlers: the handlers it has: it is never given a step of another one; None: any.
             request_id: makes the call safe to repeat.
             conn: the caller's transaction.
         """
@@ -1090,6 +1092,7 @@ class Client:
                 "namespaces": None if namespaces is None else list(namespaces),
                 "heartbeat_interval": as_seconds(heartbeat_interval, "heartbeat_interval"),
                 "max_missed_heartbeats": max_missed_heartbeats,
+                "handlers": None if handlers is None else list(handlers),
                 "request_id": request_id,
             },
             conn,

@@ -1083,6 +1083,7 @@ class AsyncClient:
         namespaces: Sequence[str] | None = None,
         heartbeat_interval: float | dt.timedelta = 10.0,
         max_missed_heartbeats: int = 3,
+        handlers: Sequence[str] | None = None,
         *,
         request_id: str | None = None,
         conn: AsyncCallersConnection | None = None,
@@ -1097,6 +1098,7 @@ class AsyncClient:
             namespaces: whose steps it works for; None: all.
             heartbeat_interval: seconds between its signs of life.
             max_missed_heartbeats: so many missed ones make a busy worker lose what it holds.
+            handlers: the handlers it has: it is never given a step of another one; None: any.
             request_id: makes the call safe to repeat.
             conn: the caller's transaction.
         """
@@ -1110,6 +1112,7 @@ class AsyncClient:
                 "namespaces": None if namespaces is None else list(namespaces),
                 "heartbeat_interval": as_seconds(heartbeat_interval, "heartbeat_interval"),
                 "max_missed_heartbeats": max_missed_heartbeats,
+                "handlers": None if handlers is None else list(handlers),
                 "request_id": request_id,
             },
             conn,

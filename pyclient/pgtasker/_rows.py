@@ -355,6 +355,7 @@ class WorkerOverview:
     shutdown_requested_at: dt.datetime | None
     state_since: dt.datetime
     job_uuid: UUID | None
+    handlers: list[str] | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -249,6 +249,7 @@ REGISTER_WORKER = _scalar(
         "namespaces": "text[]",
         "heartbeat_interval": "interval",
         "max_missed_heartbeats": "int",
+        "handlers": "text[]",
         **_REQUEST,
     },
 )

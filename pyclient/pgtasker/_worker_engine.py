@@ -62,6 +62,7 @@ from .errors import (
     PgtaskerError,
     SchemaMissing,
     error_from_psycopg,
+    json_object,
 )
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ _MOST_PREFETCH = 200
 _MOST_CONCURRENT = 100_000
 _REGISTER_SECONDS = 1.0
 _TIMEOUT_PATIENCE = 10.0
+_TELL_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,6 +332,7 @@ class Engine:
         self._executor: Executor = executor(settings.concurrency, self._loop, self._deliver, self._errands)
         # The longest handler run of late, forgotten slowly: it tells how far ahead it is safe to claim.
         self._slowest = float("inf")
+        self._told_at: dict[str, float] = {}
         now = time.monotonic()
         self._report_at = self._look_at = self._drive_at = self._tick_at = self._watch_at = now
         self._reconcile_at = now + settings.lease
@@ -437,6 +440,7 @@ class Engine:
                 "namespaces": None if settings.namespaces is None else list(settings.namespaces),
                 "heartbeat_interval": settings.heartbeat_interval,
                 "max_missed_heartbeats": 3,
+                "handlers": None if ANY_HANDLER in settings.handler_names else settings.handler_names,
                 "request_id": None,
             },
         )
@@ -598,7 +602,18 @@ class Engine:
     async def _connect(self) -> psycopg.AsyncConnection[Any]:
         conninfo, options = self.settings.connection()
         self._conn = await psycopg.AsyncConnection.connect(conninfo, **options)
+        self._conn.add_notice_handler(self._told_of_steps_left)
         return self._conn
+
+    def _told_of_steps_left(self, notice: psycopg.errors.Diagnostic) -> None:
+        """Log what the server says of steps whose handler this worker does not have, once a minute for each handler."""
+        text = notice.message_primary or ""
+        about = f"{notice.severity_nonlocalized} {json_object(notice.message_detail).get('handler')}"
+        now = time.monotonic()
+        if now - self._told_at.get(about, -_TELL_SECONDS) < _TELL_SECONDS:
+            return
+        self._told_at[about] = now
+        logger.log(logging.WARNING if notice.severity_nonlocalized == "WARNING" else logging.INFO, "%s", text)
 
     async def _ready_connection(self) -> psycopg.AsyncConnection[Any]:
         if self._conn is not None and not self._conn.closed:
@@ -1068,21 +1083,11 @@ class Engine:
             seconds = seconds_allowed(claim)
             if seconds is not None:
                 entry.timer = self._loop.call_later(seconds, self._time_is_up, entry)
-            if handler := settings.sync_handlers.get(claim.handler):
+            name = claim.handler if claim.handler in settings.handler_names else ANY_HANDLER  # no others are handed out
+            if handler := settings.sync_handlers.get(name):
                 self._submit(handler, entry)
-            elif async_handler := settings.async_handlers.get(claim.handler):
-                entry.task = self._loop.create_task(self._run_async(entry, async_handler, deadline))
-            elif handler := settings.sync_handlers.get(ANY_HANDLER):
-                self._submit(handler, entry)
-            elif async_handler := settings.async_handlers.get(ANY_HANDLER):
-                entry.task = self._loop.create_task(self._run_async(entry, async_handler, deadline))
             else:
-                known = ", ".join(settings.handler_names) or "none"
-                message = f"worker {settings.name} has no handler named {claim.handler!r}; it has: {known}"
-                logger.error("step %s of task %s: %s", claim.name, claim.task_uuid, message)
-                self._deliver(
-                    claim, failure(claim.key, type_name="UnknownHandler", message=message, category="permanent")
-                )
+                entry.task = self._loop.create_task(self._run_async(entry, settings.async_handlers[name], deadline))
 
     def _submit(self, handler: Handler, entry: Running) -> None:
         if entry.trace is not None:

@@ -229,7 +229,7 @@ def error_from_psycopg(error: psycopg.Error) -> PgtaskerError | None:
     diag = error.diag
     message = diag.message_primary or str(error)
     if sqlstate.startswith("TK"):
-        return error_from_code(sqlstate, message, _json_object(diag.message_detail), diag.message_hint)
+        return error_from_code(sqlstate, message, json_object(diag.message_detail), diag.message_hint)
     if sqlstate in _SCHEMA_ABSENT and "tasker" in message:
         return SchemaMissing(
             f"this database has no usable schema tasker: {message}",
@@ -239,7 +239,8 @@ def error_from_psycopg(error: psycopg.Error) -> PgtaskerError | None:
     return None
 
 
-def _json_object(text: str | None) -> dict[str, Any]:
+def json_object(text: str | None) -> dict[str, Any]:
+    """Return the DETAIL of a message as a dict; empty without one."""
     if not text:
         return {}
     try:

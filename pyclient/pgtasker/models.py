@@ -382,6 +382,7 @@ class Worker(Base):
     heartbeat_interval: Mapped[dt.timedelta]
     max_missed_heartbeats: Mapped[int]
     shutdown_requested_at: Mapped[dt.datetime | None]
+    handlers: Mapped[list[str] | None]
 
     transitions: Mapped[list[WorkerTransition]] = relationship(
         back_populates="worker", order_by="WorkerTransition.sort_key", viewonly=True

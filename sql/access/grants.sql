@@ -55,7 +55,7 @@ grant execute on function tasker.emit_event(text, text, jsonb, text, text, inter
 -- workers claim, report and drive; the views let them find claims whose answer was lost with a connection
 grant select on tasker.task_overview, tasker.step_overview to tasker_worker;
 grant execute on function
-    tasker.register_worker(text, text[], int, text, text[], interval, int, text), tasker.worker_heartbeat(uuid), tasker.worker_state(uuid), tasker.is_drained(uuid), tasker.shutdown_worker(uuid, text, text),
+    tasker.register_worker(text, text[], int, text, text[], interval, int, text[], text), tasker.worker_heartbeat(uuid), tasker.worker_state(uuid), tasker.is_drained(uuid), tasker.shutdown_worker(uuid, text, text),
     tasker.claim_steps(uuid, text[], int, interval), tasker.complete_steps(jsonb),
     tasker.report_and_claim(uuid, jsonb, text[], int, interval),
     tasker.complete_step(uuid, uuid, jsonb, bigint, text), tasker.fail_step(uuid, uuid, jsonb, text, interval, bigint, text),
@@ -86,7 +86,7 @@ grant execute on function
     tasker.refuse_bound_login(text)  -- diagnose runs as the caller, who sees the sessions that he may see; it only raises
   to tasker_operator;
 grant select on tasker.workers, tasker.worker_transitions, tasker.worker_overview, tasker.job_workers, tasker.circuit_breakers,
-                tasker.circuit_breaker_transitions, tasker.breaker_overview, tasker.processors, tasker.step_claims, tasker.work_queues, tasker.timers, tasker.rejected_transitions, tasker.tools,
+                tasker.circuit_breaker_transitions, tasker.breaker_overview, tasker.processors, tasker.step_claims, tasker.work_queues, tasker.handler_waits, tasker.timers, tasker.rejected_transitions, tasker.tools,
                 tasker.limits, tasker.limit_slots, tasker.limit_waits, tasker.limit_overview,
                 tasker.schema_info
   to tasker_operator, tasker_monitor;

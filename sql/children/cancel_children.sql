@@ -3,7 +3,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  c_reason constant jsonb := '{"reason": "the step or task that it belongs to ended before it"}';
+  c_reason constant jsonb := '{"reason": "the step or task that it belongs to ended before it"}'::jsonb;
   v_tasks  uuid[] := array(select distinct t.task_uuid from unnest(p_timers) t where t.kind = 'cancel_child');
   v_task   record;
 begin

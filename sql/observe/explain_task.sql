@@ -38,13 +38,11 @@ begin
                                     concat_ws(' and ', limited.concurrency || ' run at once', limited.rate || ' start in ' || limited.per), limited.place)
                       when o.phase = 'queued' and (select n.paused_at is not null from tasker.task_namespaces n where n.namespace = o.namespace)
                         then format('stands in the queue of namespace %s, which is paused', o.namespace)
+                      when left_here.handler is not null
+                        then format('was left by a worker without handler %s; %s', left_here.handler,
+                                    coalesce(tasker.handler_missing(o.namespace, o.handler), 'one that has it should take it soon'))
                       when o.phase = 'queued' then format('stands in the queue of namespace %s; %s', o.namespace,
-                             case when exists (select from tasker.workers w
-                                                join tasker.worker_transitions wt on wt.worker_uuid = w.worker_uuid and wt.most_recent
-                                                join tasker.lifecycle_states ws on ws.lifecycle = wt.lifecycle and ws.state = wt.to_state
-                                               where ws.phase in ('idle', 'busy') and w.shutdown_requested_at is null
-                                                 and (w.namespaces is null or o.namespace = any (w.namespaces)))
-                                  then 'a worker should take it soon' else 'no worker for it is registered and alive' end)
+                                    coalesce(tasker.handler_missing(o.namespace, o.handler), 'a worker should take it soon'))
                       when o.phase in ('reported_success', 'reported_failure') then 'has reported and waits for orchestration'
                       when o.phase = 'pending' and wait.event is not null then
                         format('waits for %s since %s', o.waits_for, wait.since)
@@ -65,9 +63,13 @@ begin
                       when limited.scope is not null then 'select * from tasker.limit_overview'
                       when o.phase = 'queued' and (select n.paused_at is not null from tasker.task_namespaces n where n.namespace = o.namespace)
                         then format('select tasker.resume_namespace(%L, p_reason => ''...'', p_requested_by => ''...'')', o.namespace)
-                      when o.phase = 'queued' then format('pgtasker worker run your_module:worker --namespace %s', o.namespace)
+                      when o.phase = 'queued' or left_here.handler is not null then format('pgtasker worker run your_module:worker --namespace %s', o.namespace)
                       when o.phase in ('reported_success', 'reported_failure') then 'select tasker.orchestrate()' end as call
             from tasker.step_overview o
+            left join lateral (select w.handler from tasker.handler_waits w
+                                 join tasker.workflow_step_transitions c
+                                   on c.workflow_step_uuid = w.workflow_step_uuid and c.most_recent and c.sort_key = w.sort_key
+                                where w.workflow_step_uuid = o.workflow_step_uuid limit 1) left_here on true
             left join lateral (select min(m.due_at) as due_at from tasker.timers m
                                 where m.workflow_step_uuid = o.workflow_step_uuid and m.kind = 'requeue') requeued on true
             left join lateral (select w.event, w.key, w.since, w.due_at, s.options #>> '{wait_for,on_timeout}' as on_timeout

@@ -2,7 +2,7 @@ create or replace view tasker.worker_overview as
 select w.worker_uuid, w.name, w.vocabulary, c.to_state as state, s.phase, s.is_terminal, w.namespaces, w.capabilities, w.max_concurrent,
        (select coalesce(sum(k.open_steps), 0)::int from tasker.step_claims k where k.worker_uuid = w.worker_uuid) as held_steps,
        w.registered_at, w.last_heartbeat_at, w.heartbeat_interval, w.max_missed_heartbeats, w.shutdown_requested_at,
-       c.created_at as state_since, j.task_uuid as job_uuid
+       c.created_at as state_since, j.task_uuid as job_uuid, w.handlers
   from tasker.workers w
   join tasker.worker_transitions c on c.worker_uuid = w.worker_uuid and c.most_recent
   join tasker.lifecycle_states s on s.lifecycle = c.lifecycle and s.state = c.to_state
@@ -24,4 +24,5 @@ comment on column tasker.worker_overview.heartbeat_interval is 'Time between its
 comment on column tasker.worker_overview.max_missed_heartbeats is 'How many may be missed.';
 comment on column tasker.worker_overview.shutdown_requested_at is 'When it was asked to end.';
 comment on column tasker.worker_overview.state_since is 'When it entered its state.';
+comment on column tasker.worker_overview.handlers is 'The handlers that it has; null: any.';
 comment on column tasker.worker_overview.job_uuid is 'The job to which it is allocated (seed 003).';

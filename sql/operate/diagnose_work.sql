@@ -45,6 +45,17 @@ begin
                       where r.reason ->> 'call' is not null limit 1), s.proposed_call)
       from tasker.find_stuck(p_after) s;
 
+  -- waiting for somebody who is not there
+  return query
+    select 'work', 'error', 'handler_without_worker', format('handler %s in namespace %s', w.handler, w.namespace),
+           'a living worker has it', format('%s step(s) wait, the first since %s: %s', count(*), min(w.created_at), missing.words),
+           format('pgtasker worker run your_module:worker --namespace %s', w.namespace)
+      from tasker.handler_waits w
+      join tasker.workflow_step_transitions c on c.workflow_step_uuid = w.workflow_step_uuid and c.most_recent and c.sort_key = w.sort_key
+     cross join lateral (select tasker.handler_missing(w.namespace, w.handler) as words) missing
+     where w.created_at < tasker.clock() - v_late and missing.words is not null
+     group by w.handler, w.namespace, missing.words;
+
   -- expired: is there anybody who calls tick, orchestrate, seal_audit, purge_expired?
   return query
     select 'work', 'error', 'timers_overdue', t.kind, format('a worker, or cron, calls tick: fired within %s', v_late), format('%s, the first was due at %s', count(*), min(t.due_at)),

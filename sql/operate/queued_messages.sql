@@ -15,6 +15,8 @@ begin
         v_queue, 'q_' || v_queue);
     end if;
   end loop;
+  return query select 'handler_waits', w.workflow_step_uuid from tasker.handler_waits w
+    join tasker.workflow_step_transitions c on c.workflow_step_uuid = w.workflow_step_uuid and c.most_recent and c.sort_key = w.sort_key;
   if to_regclass('pgmq.q_orchestration_step_results') is not null then
     return query
     select 'orchestration_step_results', u.step_uuid::uuid
@@ -25,4 +27,4 @@ begin
   end if;
 end
 $$;
-comment on function tasker.queued_messages() is 'Which steps stand in which queue now.';
+comment on function tasker.queued_messages() is 'Which steps stand in which queue now, or wait for a worker with their handler.';

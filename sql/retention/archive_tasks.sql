@@ -101,6 +101,7 @@ begin
   delete from tasker.child_tasks c where c.task_uuid = any (v_tasks) or c.workflow_step_uuid = any (v_steps);
   delete from tasker.event_waits w where w.task_uuid = any (v_tasks);
   delete from tasker.timers t where t.task_uuid = any (v_tasks);
+  delete from tasker.handler_waits w where w.workflow_step_uuid = any (v_steps);
   delete from tasker.sensitive_values v where v.task_uuid = any (v_tasks);  -- only for work that is still to be done
   delete from tasker.step_checkpoints k where k.workflow_step_uuid = any (v_steps);
   delete from tasker.workflow_step_edges e where e.to_step_uuid = any (v_steps);

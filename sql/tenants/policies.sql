@@ -22,6 +22,7 @@ begin
         ('step_payloads', 'namespace = any (%s)'), ('timers', 'namespace = any (%s)'), ('schedules', 'namespace = any (%s)'), ('unique_keys', 'namespace = any (%s)'),
         ('events', 'namespace = any (%s)'), ('event_waits', 'namespace = any (%s)'),
         ('child_tasks', 'exists (select from tasker.tasks k where k.task_uuid = child_tasks.task_uuid)'), ('work_queues', 'namespace = any (%s)'),
+        ('handler_waits', 'namespace = any (%s)'),
         ('limits', 'namespace = any (%s)'), ('limit_waits', 'namespace = any (%s)'),
         ('limit_slots', 'exists (select from tasker.limits l where l.limit_uuid = limit_slots.limit_uuid)'),
         ('attached_lifecycles', 'namespace = any (%s)'), ('attached_transitions', 'namespace = any (%s)'),

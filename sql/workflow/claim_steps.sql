@@ -66,12 +66,16 @@ begin
             union all
             select c.namespace, c.queue_name, c.priority
               from tasker.work_queues c join tasker.task_namespaces n on n.namespace = c.namespace and n.paused_at is null
-             where c.requires <@ v_worker.capabilities) q
+             where c.requires <@ v_worker.capabilities
+            union all
+            select l.namespace, null, l.priority from tasker.left_to_others(v_worker) l where exists (select from tasker.handler_waits)) q
      where q.namespace = any (coalesce(p_namespaces, v_worker.namespaces, array[q.namespace]))
        and (v_bound is null or q.namespace = any (v_bound))
-     order by case when v_fair then 0 else q.priority end desc, random()
+     -- what others left was in front already
+     order by case when v_fair then 0 else q.priority end desc, q.queue_name is not null, random()
   loop
-    v_steps := tasker.pop_claimable(v_queue.queue_name, v_left);
+    v_steps := case when v_queue.queue_name is null then tasker.take_left_steps(v_queue.namespace, v_worker, v_left)
+                    else tasker.pop_claimable(v_queue.queue_name, v_left, v_worker) end;
     if cardinality(v_steps) > 0 then
       v_popped := v_popped || v_steps;
       if v_queue.namespace <> all (v_spaces) then
@@ -107,4 +111,4 @@ begin
 end
 $$;
 comment on function tasker.claim_steps(uuid, text[], int, interval) is
-  'Hands up to p_limit steps to a worker, never more than it has room for: message taken, state changed, lease started in one transaction. p_namespaces null: those of the worker, or all. A worker that is paused, ending or full gets none.';
+  'Hands up to p_limit steps to a worker, never more than it has room for: message taken, state changed, lease started in one transaction. p_namespaces null: those of the worker, or all. A worker that is paused, ending or full gets none; one that named its handlers gets no step of another one, which waits for others and uses up no attempt.';

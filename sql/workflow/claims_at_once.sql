@@ -20,8 +20,10 @@ begin
       from tasker.follow_moves(array(
              select m
                from unnest(p_moves) m
+              cross join (select w.handlers from tasker.workers w where w.worker_uuid = (p_claimant).worker_uuid) w
               cross join lateral (select from tasker.workflow_steps s
                                    where s.workflow_step_uuid = m.workflow_step_uuid and s.requires <@ (p_claimant).capabilities
+                                     and (w.handlers is null or s.handler = any (w.handlers))
                                      and s.delay is null and (s.options is null or not tasker.runs_in_engine(s.options)) limit 1) fits
               -- what is more urgent may wait in a queue of its own
               cross join lateral (select from tasker.tasks t

@@ -1,4 +1,4 @@
-create or replace function tasker.pop_claimable(p_queue_name text, p_limit int) returns uuid[]
+create or replace function tasker.pop_claimable(p_queue_name text, p_limit int, p_worker tasker.workers) returns uuid[]
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -6,6 +6,7 @@ declare
   v_messages jsonb[];
   v_steps    uuid[] := array[]::uuid[];
   v_found    uuid[];
+  v_foreign  uuid[];
   v_waiting  uuid[];
   v_rounds   int := 0;
 begin
@@ -28,31 +29,37 @@ begin
         where tasker.is_uuid(m ->> 'step_uuid') is not true;
     end if;
 
-    v_found := array(
-      select asked.step_uuid
+    select coalesce(array_agg(asked.step_uuid order by asked.position) filter (where handled.here), '{}'),
+           array_agg(asked.step_uuid order by asked.position) filter (where not handled.here)
+      into v_found, v_foreign
         from (select (m.message ->> 'step_uuid')::uuid as step_uuid, min(m.position) as position
                 from unnest(v_messages) with ordinality as m(message, position)
                where tasker.is_uuid(m.message ->> 'step_uuid')
                group by 1) asked  -- a step that was taken out by hand and put back has two messages here
        cross join lateral (select t.lifecycle, t.to_state, t.task_uuid from tasker.workflow_step_transitions t
                             where t.workflow_step_uuid = asked.step_uuid and t.most_recent limit 1) c
+       cross join lateral (select p_worker.handlers is null
+                                  or (select s.handler = any (p_worker.handlers) from tasker.workflow_steps s
+                                       where s.workflow_step_uuid = asked.step_uuid limit 1) as here) handled
        where asked.step_uuid <> all (v_steps)
          -- where a lifecycle has no cancelled state, its steps outlive the task as they are
          and (c.lifecycle in (select l.lifecycle from tasker.lifecycles l where l.queues_by_state)
               or (select k.completed_at is null from tasker.tasks k where k.task_uuid = c.task_uuid))
          and (select true from tasker.lifecycle_transitions r
-               where r.lifecycle = c.lifecycle and r.from_state = c.to_state and r.operation = 'claim' limit 1)
-       order by asked.position);
-    -- nor must what waits for a breaker or a limit; but a long queue of it is worked off in several calls
+               where r.lifecycle = c.lifecycle and r.from_state = c.to_state and r.operation = 'claim' limit 1);
+    if v_foreign is not null then
+      perform tasker.leave_to_others(v_foreign, p_worker.worker_uuid);
+    end if;
+    -- nor must what waits for a breaker or a limit, or is left to others; but a long queue of it is worked off in several calls
     v_waiting := tasker.wait_for_breakers(v_found);
     v_waiting := v_waiting || tasker.wait_for_limits(array(select f from unnest(v_found) f where f <> all (v_waiting)));
     v_steps := v_steps || array(select f.step from unnest(v_found) with ordinality as f(step, position)
                                  where f.step <> all (v_waiting) order by f.position);
-    v_rounds := v_rounds + least(cardinality(v_waiting), 1);
+    v_rounds := v_rounds + least(cardinality(v_waiting) + coalesce(cardinality(v_foreign), 0), 1);
     exit when cardinality(v_steps) >= p_limit or v_rounds >= 50;
   end loop;
   return v_steps;
 end
 $$;
-comment on function tasker.pop_claimable(text, int) is
-  'Takes messages out of a queue until it has p_limit steps that may be claimed, or the queue is empty. Their state is read without a lock: the caller locks and looks again.';
+comment on function tasker.pop_claimable(text, int, tasker.workers) is
+  'Takes messages out of a queue until it has p_limit steps that this worker may claim, or the queue is empty. Their state is read without a lock: the caller locks and looks again.';

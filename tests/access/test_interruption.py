@@ -74,7 +74,7 @@ WRITERS = {
     name: tried[0].statement
     for name, tried in ATTEMPTS.items()
     # they read, or refuse
-    if not name.startswith(("get_", "metrics_", "verify_", "audit_digest", "export_"))
+    if not name.startswith(("get_", "metrics_", "verify_", "audit_digest", "export_", "load_"))
     and (not name.startswith("report_") or name == "report_validation")
     and name not in {
         "task_status", "task_state", "step_state", "explain_task", "allowed_events", "worker_state", "may_see_worker", "held_claims",

@@ -108,7 +108,7 @@ _WORK = {
 _DRIVE = {
     "workers", "worker_transitions", "worker_overview", "job_workers", "circuit_breakers", "circuit_breaker_transitions",
     "breaker_overview", "processors", "step_claims",
-    "work_queues", "timers", "rejected_transitions", "tools", "schema_info", "limits", "limit_slots", "limit_waits", "limit_overview",
+    "work_queues", "handler_waits", "timers", "rejected_transitions", "tools", "schema_info", "limits", "limit_slots", "limit_waits", "limit_overview",
 }  # fmt: skip
 _CONTENTS = {"step_checkpoints", "idempotency_keys"}  # partial results, stored answers
 _EVIDENCE = {

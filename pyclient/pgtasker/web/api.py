@@ -571,6 +571,7 @@ async def register_worker(
         body.max_concurrent,
         body.vocabulary,
         None if body.workspace_id is None else [body.workspace_id],
+        handlers=body.handlers,
         request_id=caller.request_id(body.request_id, key),
     )
     response.headers["Location"] = f"/api/workers/{worker_uuid}"

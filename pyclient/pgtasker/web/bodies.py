@@ -161,6 +161,9 @@ class NewWorker(Body):
     vocabulary: Name = "supervision"
     capabilities: list[Name] = Field(default=[], max_length=100)
     max_concurrent: int = Field(default=10, ge=1, le=100_000)
+    handlers: list[Name] | None = Field(
+        default=None, description="It is given no step of another one; null: any.", max_length=1000
+    )
 
 
 class Supervision(Attributed):
