@@ -82,6 +82,15 @@ def test_an_order_is_shipped(
     assert conn.execute("select count(*) from tasker.check_consistency()").fetchone() == (0,)
 
 
+@pytest.mark.skipif(shutil.which("psql") is None, reason="no psql here (Debian: postgresql-client)")
+def test_what_a_workflow_can_do_with_psql_alone(database: str) -> None:
+    command = ["psql", "-Xq", "-d", database, "-f", str(EXAMPLES / "psql" / "features.sql")]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    # what is shown is what its comments promise, read by a person once
+    assert ran.stdout == (EXAMPLES / "psql" / "features.out").read_text("utf-8")
+
+
 def test_the_template_is_the_same() -> None:
     service = runpy.run_path(str(EXAMPLES / "python" / "orders.py"))
     assert service["TEMPLATE"] == json.loads((EXAMPLES / "orders" / "ship-order.json").read_text("utf-8"))
