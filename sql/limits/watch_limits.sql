@@ -13,14 +13,13 @@ begin
   -- Two who do not see each other yet, one that starts to wait and one that gives back, or one who dies with a slot in hand, leave a
   -- slot that nobody hands on. So a line is looked at again: soon after it changed, then ever more rarely. A rate tells itself when.
   with lines as materialized (
-    select l.limit_uuid, w.namespace,
+    select l.limit_uuid, l.namespace,
            coalesce((select max(due.at) from (select min(s.free_at) as at from tasker.limit_slots s
                                                where s.limit_uuid = l.limit_uuid and s.kind = 'rate' and s.workflow_step_uuid is null
                                               having tasker.lies_ahead(min(s.free_at), p_now, l.per)) due),
                     p_now + least(60, power(2, least(p_round, 6))) * interval '1 second') as due_at
       from tasker.limits l
-     cross join lateral (select w.namespace from tasker.limit_waits w where w.limit_uuid = l.limit_uuid order by w.place limit 1) w
-     where l.limit_uuid = any (p_limit_uuids)
+     where l.limit_uuid = any (p_limit_uuids) and exists (select from tasker.limit_waits w where w.limit_uuid = l.limit_uuid)
   ), known as materialized (  -- one that tick has in its hands is gone
     select t.timer_uuid, t.limit_uuid from tasker.timers t where t.limit_uuid = any (p_limit_uuids) for update skip locked
   ), sooner as (

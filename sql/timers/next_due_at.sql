@@ -9,7 +9,8 @@ declare
 begin
   return (
   select min(n.at)
-    from ((select t.due_at as at from tasker.timers t where v_bound is null or t.namespace = any (v_bound) order by t.due_at limit 1)
+    from ((select t.due_at as at from tasker.timers t where v_bound is null or t.namespace = any (v_bound) or (t.kind = 'limit' and t.namespace is null)
+            order by t.due_at limit 1)
           union all
           (select s.next_due_at from tasker.schedules s where s.next_due_at is not null and (v_bound is null or s.namespace = any (v_bound))
             order by s.next_due_at limit 1)
