@@ -11,7 +11,7 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from tests.workflow.engine import Background, Engine, graph, in_parallel, step
-from tests.workflow.fixtures import OpenEngine
+from tests.workflow.fixtures import OpenEngine, on_one_server
 
 TASK_STATES = ["pending", "initializing", "enqueuing_steps", "steps_in_process"]
 STEP_STATES = ["pending", "enqueued", "in_progress", "enqueued_for_orchestration", "complete"]
@@ -395,3 +395,20 @@ def test_a_savepoint_takes_back_only_its_own(engine: Engine) -> None:
     engine.commit()
     assert [c["name"] for c in engine.claim()] == ["kept"]
     engine.check()
+
+
+@on_one_server
+def test_twenty_thousand_in_one_call_and_all_of_them_once_more(engine: Engine) -> None:
+    """`python -m bench.bulk` measures a hundred thousand."""
+    engine.call("register_template", p_template=graph(step("a"), step("b", "a")))
+    requests = [{"name": "flow", "context": {"n": n}, "idempotency_key": f"k{n}"} for n in range(20_000)]
+    made = engine.column("select tasker.create_tasks(%s)", Jsonb(requests))
+    assert len(set(made)) == 20_000
+    assert engine.column("select tasker.create_tasks(%s)", Jsonb(requests)) == made, "found, each in its place"
+    counted = engine.row(
+        "select count(*) as tasks, sum(total_steps) as steps, sum(in_flight_steps) as queued from tasker.tasks"
+    )
+    assert tuple(counted.values()) == (20_000, 40_000, 20_000)
+    assert len(engine.queued()) == 20_000
+    for task in made[:: len(made) // 5]:
+        engine.check(task)
