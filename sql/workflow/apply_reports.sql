@@ -24,16 +24,21 @@ declare
   v_bound    text[] := tasker.bound_namespaces();
   v_kept     uuid[];              -- validated by the worker, who keeps its claim
   v_held     uuid[];
+  v_decides  boolean;             -- among them are decisions
   v_free     uuid[];              -- tasks whose results are settled here
   v_settled  tasker.step_move[];
 begin
   -- A claim that is not current now never will be again: late reports wait for nobody and nobody waits for them.
-  v_held := array(select distinct r.step_uuid
-                    from unnest(p_reports) r
-                   cross join lateral (select from tasker.workflow_steps s
-                                        where s.workflow_step_uuid = r.step_uuid
-                                          and s.claim_uuid = r.claim_uuid
-                                          and (v_bound is null or s.namespace = any (v_bound)) limit 1) held);
+  select coalesce(array_agg(distinct r.step_uuid), '{}'), bool_or(held.decides)
+    into v_held, v_decides
+    from unnest(p_reports) r
+   cross join lateral (select coalesce(s.options ? 'creates', false) as decides from tasker.workflow_steps s
+                        where s.workflow_step_uuid = r.step_uuid
+                          and s.claim_uuid = r.claim_uuid
+                          and (v_bound is null or s.namespace = any (v_bound)) limit 1) held;
+  if v_decides then
+    p_reports := tasker.judge_decisions(p_reports);
+  end if;
   v_free := tasker.lock_for_report(v_held, case when p_settle then v_held else '{}' end);
 
   with judged as materialized (

@@ -27,6 +27,7 @@ begin
   end if;
   perform tasker.refuse_work_in_ended_task(v_task, p_step_uuid, v_moves[1].lifecycle, v_moves[1].to_state);
   if p_metadata ? 'result' then
+    perform tasker.refuse_decision(p_step_uuid, p_metadata -> 'result');
     perform tasker.refuse_large('the result', p_metadata -> 'result', v_moves[1].namespace);
     v_moves := tasker.keep_results(v_moves);
   end if;

@@ -9,7 +9,7 @@ declare
   c_fields      constant text[] := array['name', 'namespace', 'version', 'description', 'vocabulary', 'timeout_seconds', 'max_retries', 'worker_count',
                                          'final_validation', 'sensitive', 'compensate', 'steps'];
   c_step_fields constant text[] := array['name', 'handler', 'depends_on', 'arguments', 'retryable', 'max_attempts', 'retry', 'timeout_seconds', 'tool',
-                                         'requires', 'acceptance', 'on_failure', 'run_when', 'for_each', 'condition', 'when_unmet', 'delay_seconds', 'sensitive',
+                                         'requires', 'acceptance', 'on_failure', 'run_when', 'for_each', 'created_by', 'condition', 'when_unmet', 'delay_seconds', 'sensitive',
                                          'sensitive_result', 'wait_for', 'workflow', 'undo'];
   c_undo_fields constant text[] := array['handler', 'arguments', 'max_attempts', 'retry', 'timeout_seconds', 'tool'];
   v_problems jsonb;
@@ -116,6 +116,27 @@ begin
     select s.path || '.name', format('%L is what an element of step %L is called', s.name, m.name)
       from steps s join steps m on m.name = regexp_replace(s.name, '\[[0-9]+\]$', '')
      where s.name ~ '\[[0-9]+\]$' and jsonb_typeof(m.step) = 'object' and m.step ->> 'for_each' is not null
+     union all
+    select s.path || '.created_by', 'created_by names the step whose result says whether this one is created' from steps s
+     where jsonb_typeof(s.step) = 'object' and coalesce(jsonb_typeof(s.step -> 'created_by'), 'null') not in ('null', 'string')
+     union all
+    select s.path || '.created_by', case when d.name is null then format('there is no step %L', s.step ->> 'created_by')
+                                         else format('%L is there from the beginning only if nothing creates it, and is one step that runs a handler or waits', d.name) end
+      from steps s left join steps d on d.name = s.step ->> 'created_by'
+     where jsonb_typeof(s.step -> 'created_by') = 'string'
+       and (d.name is null or d.step ->> 'created_by' is not null or d.step ->> 'for_each' is not null or jsonb_typeof(d.step -> 'workflow') = 'object')
+     union all
+    select s.path || '.sensitive', 'a step that a decision creates has no sensitive arguments' from steps s
+     where jsonb_typeof(s.step) = 'object' and s.step ->> 'created_by' is not null and coalesce(s.step -> 'sensitive', 'null') <> 'null'
+     union all
+    select d.path || '.depends_on', format('step %L depends on %L, which another decision creates', d.name, d.dependency)
+      from dependencies d join steps s on s.path = d.path join steps p on p.name = d.dependency
+     where s.step ->> 'created_by' <> p.step ->> 'created_by'
+     union all
+    select s.path || '.run_when', 'any_satisfied and what a decision creates do not go together' from steps s
+     where jsonb_typeof(s.step) = 'object' and s.step ->> 'run_when' = 'any_satisfied'
+       and (s.step ->> 'created_by' is not null
+            or exists (select from dependencies d join steps p on p.name = d.dependency and p.step ->> 'created_by' is not null where d.path = s.path))
      union all
     select l.path, 'sensitive must be an array of keys or JSON Pointers'
       from (select 'sensitive' as path, p_template -> 'sensitive' as list
@@ -232,7 +253,7 @@ begin
     into v_problems
     from problems p;
 
-  v_cycle := tasker.find_cycle(p_template);
+  v_cycle := tasker.find_cycle(tasker.with_decisions(p_template));
   if cardinality(v_cycle) > 0 then
     v_problems := v_problems || jsonb_build_object(
       'path', 'steps', 'message', 'these steps wait for each other in a circle: ' || array_to_string(v_cycle[1:10], ', ')

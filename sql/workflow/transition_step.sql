@@ -53,6 +53,9 @@ begin
   end if;
 
   p_metadata := tasker.caller_metadata(p_metadata, v_rule.fired_by);
+  if p_metadata ? 'result' then
+    perform tasker.refuse_decision(p_step_uuid, p_metadata -> 'result');
+  end if;
   perform tasker.refuse_large('the metadata', p_metadata, v_step.namespace);
   select * into v_state from tasker.lifecycle_states s where s.lifecycle = v_rule.lifecycle and s.state = v_rule.to_state;
   perform tasker.refuse_work_in_ended_task(v_task, p_step_uuid, v_rule.lifecycle, v_rule.to_state);
