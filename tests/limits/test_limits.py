@@ -414,3 +414,21 @@ def test_the_consistency_check_finds_lost_slots_and_lines(engine: Engine) -> Non
     for row in found.values():
         engine.rows(row["proposed_call"])
     engine.check()
+
+
+def test_steps_that_were_left_to_workers_with_their_handler_need_slots_too(engine: Engine) -> None:
+    limit(engine, p_concurrency=1)
+    engine.worker("able", p_handlers=["h"])
+    engine.worker("unable", p_handlers=["x"])
+    task = engine.create(flow(4, handler="h"))
+    assert engine.claim(worker="unable") == []
+    for _ in range(4):
+        held = engine.claim(worker="able")
+        assert len(held) == 1
+        assert engine.claim(worker="unable") == []
+        assert engine.claim(worker="able") == []
+        engine.complete(held)
+        assert engine.claim(worker="unable") == [], "the next one is left to others again"
+        engine.settle()
+    assert engine.state(task) == "complete"
+    engine.check()
