@@ -44,8 +44,9 @@ begin
     v_phase := tasker.worker_phase(p_worker_uuid);
   end if;
   -- asking for work is a sign of life; it is written down three times in a heartbeat interval at most
-  update tasker.workers w set last_heartbeat_at = tasker.clock()
-   where w.worker_uuid = p_worker_uuid and w.last_heartbeat_at not between tasker.clock() - w.heartbeat_interval / 3 and tasker.clock();
+  if v_worker.last_heartbeat_at not between tasker.clock() - v_worker.heartbeat_interval / 3 and tasker.clock() then
+    update tasker.workers w set last_heartbeat_at = tasker.clock() where w.worker_uuid = p_worker_uuid;
+  end if;
   -- capacity is judged under the lock of the worker, so that its own calls can't overbook it
   v_left := least(p_limit, v_worker.max_concurrent - tasker.held_steps(p_worker_uuid));
   if v_phase not in ('idle', 'busy')

@@ -1,6 +1,7 @@
 create or replace function tasker.iso_timestamp(p_text text) returns timestamptz
 language plpgsql
 stable
+strict
 set search_path = pg_catalog, pg_temp
 as $$
 begin

@@ -8,6 +8,7 @@ declare
   v_found    uuid[];
   v_foreign  uuid[];
   v_waiting  uuid[];
+  v_limited  uuid[];
   v_rounds   int := 0;
 begin
   if to_regclass('pgmq.' || quote_ident('q_' || p_queue_name)) is null then
@@ -27,6 +28,7 @@ begin
                                        jsonb_build_object('message', m))
          from unnest(v_messages) m
         where tasker.is_uuid(m ->> 'step_uuid') is not true;
+      v_messages := array(select m from unnest(v_messages) with ordinality as k(m, position) where tasker.is_uuid(m ->> 'step_uuid') order by position);
     end if;
 
     select coalesce(array_agg(asked.step_uuid order by asked.position) filter (where handled.here), '{}'),
@@ -34,7 +36,6 @@ begin
       into v_found, v_foreign
         from (select (m.message ->> 'step_uuid')::uuid as step_uuid, min(m.position) as position
                 from unnest(v_messages) with ordinality as m(message, position)
-               where tasker.is_uuid(m.message ->> 'step_uuid')
                group by 1) asked  -- a step that was taken out by hand and put back has two messages here
        cross join lateral (select t.lifecycle, t.to_state, t.task_uuid from tasker.workflow_step_transitions t
                             where t.workflow_step_uuid = asked.step_uuid and t.most_recent limit 1) c
@@ -52,10 +53,15 @@ begin
     end if;
     -- nor must what waits for a breaker or a limit, or is left to others; but a long queue of it is worked off in several calls
     v_waiting := tasker.wait_for_breakers(v_found);
-    v_waiting := v_waiting || tasker.wait_for_limits(array(select f from unnest(v_found) f where f <> all (v_waiting)));
-    v_steps := v_steps || array(select f.step from unnest(v_found) with ordinality as f(step, position)
-                                 where f.step <> all (v_waiting) order by f.position);
-    v_rounds := v_rounds + least(cardinality(v_waiting) + coalesce(cardinality(v_foreign), 0), 1);
+    if cardinality(v_waiting) > 0 then
+      v_found := array(select f.step from unnest(v_found) with ordinality as f(step, position) where f.step <> all (v_waiting) order by f.position);
+    end if;
+    v_limited := tasker.wait_for_limits(v_found);
+    if cardinality(v_limited) > 0 then
+      v_found := array(select f.step from unnest(v_found) with ordinality as f(step, position) where f.step <> all (v_limited) order by f.position);
+    end if;
+    v_steps := v_steps || v_found;
+    v_rounds := v_rounds + least(cardinality(v_waiting) + cardinality(v_limited) + coalesce(cardinality(v_foreign), 0), 1);
     exit when cardinality(v_steps) >= p_limit or v_rounds >= 50;
   end loop;
   return v_steps;

@@ -35,9 +35,9 @@ begin
                       when jsonb_typeof(e.result -> 'success') not in ('boolean', 'null') then 'success must be true or false'
                       when coalesce(e.result ->> 'category', 'unknown') not in ('transient', 'permanent', 'unknown')
                         then 'category must be transient, permanent or unknown'
-                      when coalesce(e.result ->> 'execution_time_ms', '0') !~ '^[0-9]{1,15}$'
+                      when e.result ->> 'execution_time_ms' !~ '^[0-9]{1,15}$'
                         then 'execution_time_ms must be a whole number of milliseconds'
-                      when coalesce(e.result ->> 'retry_after', '0') !~ '^[0-9]{1,9}([.][0-9]+)?$'
+                      when e.result ->> 'retry_after' !~ '^[0-9]{1,9}([.][0-9]+)?$'
                         then 'retry_after must be a number of seconds'
                       when jsonb_typeof(e.result -> 'validation') <> 'object' then 'validation must be a JSON object'
                  end as problem

@@ -34,14 +34,14 @@ begin
     into v_problems
     from (select r.position,
                  case when jsonb_typeof(r.request) <> 'object' then 'a request must be a JSON object'
-                      when exists (select from jsonb_object_keys(r.request) k where k <> all (c_fields))
+                      when r.request - c_fields <> '{}'
                         then format('unknown field %s; known are %s',
                                     (select string_agg(k, ', ' order by k) from jsonb_object_keys(r.request) k where k <> all (c_fields)),
                                     array_to_string(c_fields, ', '))
                       when coalesce(jsonb_typeof(r.request -> 'name'), '') <> 'string' then 'a request needs the name of a template'
                       when coalesce(jsonb_typeof(r.request -> 'context'), 'null') not in ('object', 'null') then 'context must be a JSON object'
                       when coalesce(jsonb_typeof(r.request -> 'tags'), 'null') not in ('object', 'null') then 'tags must be a JSON object'
-                      when coalesce(r.request ->> 'priority', '0') !~ '^-?[0-9]{1,9}$' then 'priority must be a whole number'
+                      when r.request ->> 'priority' !~ '^-?[0-9]{1,9}$' then 'priority must be a whole number'
                       when coalesce(jsonb_typeof(r.request -> 'start'), 'null') not in ('boolean', 'null') then 'start must be true or false'
                       when r.request ->> 'start_at' is not null
                            and coalesce(tasker.iso_timestamp(r.request ->> 'start_at') > clock_timestamp() + interval '100 years', true)
