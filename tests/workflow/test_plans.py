@@ -189,3 +189,55 @@ def test_no_hot_call_reads_a_big_table_from_end_to_end(engine: Engine, open_engi
         query = f"select * from tasker.{view} where task_uuid = %s"
         looks.run(view, partial(engine.rows, query, rehearsals["auto"].task))
     assert looks.read == {}
+
+
+# What is appended with every step: each index costs every step, so each has a question that it answers.
+QUESTIONS = {
+    "task_transitions_pkey": "task_transitions where task_transition_uuid = {key}",
+    "task_transitions_task_uuid_sort_key_idx": "task_transitions where task_uuid = {key} order by sort_key",
+    "task_transitions_most_recent_idx": "task_transitions where task_uuid = {key} and most_recent = true",
+    "task_transitions_state_idx": "task_transitions where namespace = 'n' and to_state = 's' and most_recent = true"
+    " order by task_uuid desc",
+    "task_transitions_created_at_idx": "task_transitions where created_at between {period}",
+    "task_transitions_first_idx": "task_transitions where created_at between {period} and sort_key = 1"
+    " order by created_at",
+    "task_transitions_manual_idx": "task_transitions where metadata ? 'manual' and metadata ->> 'requested_by' = 'me'"
+    " order by created_at",
+    "workflow_step_transitions_pkey": "workflow_step_transitions where workflow_step_transition_uuid = {key}",
+    "workflow_step_transitions_step_uuid_sort_key_idx": "workflow_step_transitions where workflow_step_uuid = {key}"
+    " order by sort_key",
+    "workflow_step_transitions_most_recent_idx": "workflow_step_transitions where workflow_step_uuid = {key}"
+    " and most_recent = true",
+    "workflow_step_transitions_created_at_idx": "workflow_step_transitions where created_at between {period}",
+    "workflow_step_transitions_manual_idx": "workflow_step_transitions where metadata ? 'manual'"
+    " and metadata ->> 'requested_by' = 'me' order by created_at",
+    "workflow_step_result_audit_pkey": "workflow_step_result_audit where workflow_step_result_audit_uuid = {key}",
+    "workflow_step_result_audit_workflow_step_uuid_workflow_step_key": "workflow_step_result_audit"
+    " where workflow_step_uuid = {key} and workflow_step_transition_uuid = {key}",
+    "workflow_step_result_audit_transition_uuid_idx": "workflow_step_result_audit"
+    " where workflow_step_transition_uuid = {key}",
+    "idx_audit_step_uuid": "workflow_step_result_audit where workflow_step_uuid = {key}",
+    "idx_audit_task_uuid": "workflow_step_result_audit where task_uuid = {key}",
+    "idx_audit_recorded_at": "workflow_step_result_audit where recorded_at between {period} order by recorded_at",
+    "idx_audit_worker_uuid": "workflow_step_result_audit where worker_uuid = {key} order by recorded_at",
+    "idx_audit_correlation_id": "workflow_step_result_audit where correlation_id = {key}",
+    "idx_audit_success": "workflow_step_result_audit where success = false and recorded_at between {period}"
+    " order by recorded_at",
+    "changes_pkey": "changes where (recorded_xid, change_id) > ('5'::xid8, 5) order by recorded_xid, change_id",
+    "changes_change_id_idx": "changes where change_id between 5 and 9",
+    "changes_recorded_at_idx": "changes where recorded_at between {period}",
+    "changes_login_idx": "changes where login = 'me'",
+}
+
+
+def test_every_index_of_the_logs_answers_a_question(engine: Engine) -> None:
+    engine.rows("set enable_seqscan = off")
+    given = {"key": "'01900000-0000-7000-8000-000000000000'", "period": "'2026-01-01' and '2026-01-02'"}
+    for index, question in QUESTIONS.items():
+        plan = engine.column(f"explain select 1 from tasker.{question.format(**given)}")
+        assert index in " ".join(plan), (index, plan)
+    there = engine.column(
+        "select indexname from pg_indexes where schemaname = 'tasker' and tablename = any (%s)",
+        ["task_transitions", "workflow_step_transitions", "workflow_step_result_audit", "changes"],
+    )
+    assert set(there) == set(QUESTIONS)
