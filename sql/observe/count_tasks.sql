@@ -31,7 +31,7 @@ begin
                 where l.kind = 'task' group by x.state) s
    cross join lateral (select count(*)::int as tasks
                          from (select from tasker.task_transitions t
-                                where t.namespace = n.namespace and t.to_state = s.state and t.most_recent limit p_at_most) t) c
+                                where t.namespace = n.namespace and t.to_state = s.state and t.most_recent and t.sort_key > 0 limit p_at_most) t) c
    where c.tasks > 0
    order by n.namespace, s.state;
 end

@@ -49,7 +49,7 @@ begin
          cross join unnest(v_states) as s(state)
          cross join lateral (select c.task_uuid from tasker.task_transitions c
                               where (c.namespace, c.to_state, c.task_uuid) < (n.namespace, s.state, v_before)
-                                and (c.namespace, c.to_state) >= (n.namespace, s.state) and c.most_recent = true
+                                and (c.namespace, c.to_state) >= (n.namespace, s.state) and c.most_recent = true and c.sort_key > 0
                               order by c.namespace desc, c.to_state desc, c.task_uuid desc limit p_limit) c
          order by c.task_uuid desc
          limit p_limit);

@@ -197,7 +197,7 @@ QUESTIONS = {
     "task_transitions_task_uuid_sort_key_idx": "task_transitions where task_uuid = {key} order by sort_key",
     "task_transitions_most_recent_idx": "task_transitions where task_uuid = {key} and most_recent = true",
     "task_transitions_state_idx": "task_transitions where namespace = 'n' and to_state = 's' and most_recent = true"
-    " order by task_uuid desc",
+    " and sort_key > 0 order by task_uuid desc",
     "task_transitions_created_at_idx": "task_transitions where created_at between {period}",
     "task_transitions_first_idx": "task_transitions where created_at between {period} and sort_key = 1"
     " order by created_at",
@@ -223,14 +223,11 @@ QUESTIONS = {
     "idx_audit_correlation_id": "workflow_step_result_audit where correlation_id = {key}",
     "idx_audit_success": "workflow_step_result_audit where success = false and recorded_at between {period}"
     " order by recorded_at",
-    "changes_pkey": "changes where (recorded_xid, change_id) > ('5'::xid8, 5) order by recorded_xid, change_id",
-    "changes_change_id_idx": "changes where change_id between 5 and 9",
-    "changes_recorded_at_idx": "changes where recorded_at between {period}",
-    "changes_login_idx": "changes where login = 'me'",
 }
 
 
 def test_every_index_of_the_logs_answers_a_question(engine: Engine) -> None:
+    """And no other is taken for it, also while the log is empty: a session keeps such a plan."""
     engine.rows("set enable_seqscan = off")
     given = {"key": "'01900000-0000-7000-8000-000000000000'", "period": "'2026-01-01' and '2026-01-02'"}
     for index, question in QUESTIONS.items():
@@ -238,6 +235,6 @@ def test_every_index_of_the_logs_answers_a_question(engine: Engine) -> None:
         assert index in " ".join(plan), (index, plan)
     there = engine.column(
         "select indexname from pg_indexes where schemaname = 'tasker' and tablename = any (%s)",
-        ["task_transitions", "workflow_step_transitions", "workflow_step_result_audit", "changes"],
+        ["task_transitions", "workflow_step_transitions", "workflow_step_result_audit"],
     )
     assert set(there) == set(QUESTIONS)
