@@ -2,8 +2,8 @@
 
 from pgtasker.migrate import refuse_downgrade, run_script
 
-revision = "0033_state_index"
-down_revision = "0032_maps"
+revision = "0036_state_index"
+down_revision = "0035_handlers"
 branch_labels = None
 depends_on = None
 
