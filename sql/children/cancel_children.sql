@@ -10,8 +10,6 @@ begin
   if cardinality(v_tasks) = 0 then
     return;
   end if;
-  -- all in one order, since workers report steps of several tasks in one call
-  perform tasker.lock_work(v_tasks);
   for v_task in
     select t.task_uuid, t.namespace, r.event, r.to_state
       from unnest(v_tasks) as asked(task_uuid)
@@ -32,11 +30,11 @@ begin
       insert into tasker.timers (due_at, kind, task_uuid, namespace, sort_key)
       select tasker.clock(), 'cancel_child', k.task_uuid, k.namespace, 0
         from tasker.tasks k
-       where k.parent_task_uuid = v_task.task_uuid and k.completed_at is null
+       where k.parent_task_uuid = v_task.task_uuid and k.completed_at is null and k.compensates_task_uuid is null
          and not exists (select from tasker.child_tasks c where c.task_uuid = k.task_uuid);
     end if;
   end loop;
 end
 $$;
 comment on function tasker.cancel_children(tasker.timers[]) is
-  'Cancels tasks whose step does not wait for them any more, and then their own children.';
+  'Cancels tasks whose step does not wait for them any more, and then their own children. The caller holds the locks of the tasks, their steps and claims.';

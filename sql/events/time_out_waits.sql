@@ -37,10 +37,14 @@ begin
     left join lateral (select e.emitted_at as at from tasker.events e
                         where e.namespace = w.namespace and e.event = w.event and e.key = w.key limit 1) came on true;
 
+  -- fails is for this time; unanswered stays until it waits anew, so that no trial of a circuit runs it without its event
   update tasker.workflow_steps s
-     set options = s.options || jsonb_build_object('fails', jsonb_build_object(
-           'type', 'event_timeout', 'message', format('event %s of %s did not come within %s s', w.event, w.key, s.options #>> '{wait_for,timeout_seconds}')))
+     set options = s.options || jsonb_build_object('fails', e.error, 'unanswered', e.error)
     from tasker.event_waits w
+   cross join lateral (select k.options #>> '{wait_for,timeout_seconds}' as seconds from tasker.workflow_steps k
+                        where k.workflow_step_uuid = w.workflow_step_uuid limit 1) k
+   cross join lateral (select jsonb_build_object('type', 'event_timeout', 'message',
+                                                 format('event %s of %s did not come within %s s', w.event, w.key, k.seconds)) as error) e
    where s.workflow_step_uuid = any (v_failed) and w.workflow_step_uuid = s.workflow_step_uuid;
   perform tasker.drop_waits(v_failed || v_left);
   v_ready := array(select s.workflow_step_uuid from tasker.workflow_steps s

@@ -51,11 +51,18 @@ begin
 
   if cardinality(v_keyless) > 0 then
     update tasker.workflow_steps s
-       set options = s.options || jsonb_build_object('fails', jsonb_build_object(
-             'type', 'no_event_key', 'message', format('it is to wait for event %s, and %s gives no text, number or boolean of 1 to 500 characters',
-                                                       s.options #>> '{wait_for,event}', s.options #>> '{wait_for,key}')))
-     where s.workflow_step_uuid = any (v_keyless);
+       set options = s.options || jsonb_build_object('fails', e.error, 'unanswered', e.error)
+      from unnest(v_keyless) as k(workflow_step_uuid)
+     cross join lateral (select jsonb_build_object('type', 'no_event_key', 'message',
+                                                   format('it is to wait for event %s, and %s gives no text, number or boolean of 1 to 500 characters',
+                                                          o.options #>> '{wait_for,event}', o.options #>> '{wait_for,key}')) as error
+                           from tasker.workflow_steps o where o.workflow_step_uuid = k.workflow_step_uuid limit 1) e
+     where s.workflow_step_uuid = k.workflow_step_uuid;
   end if;
+  -- one that is sent back to work waits anew
+  update tasker.workflow_steps s set options = s.options - 'unanswered'
+   where s.workflow_step_uuid = any (p_ready_steps) and s.options ? 'unanswered' and s.workflow_step_uuid <> all (v_keyless)
+     and exists (select from tasker.event_waits w where w.workflow_step_uuid = s.workflow_step_uuid);
   if cardinality(v_waiting) > 0 then
     update tasker.workflow_steps s set unmet_dependencies = s.unmet_dependencies + tasker.wait_weight(s.options) where s.workflow_step_uuid = any (v_waiting);
     insert into tasker.timers (due_at, kind, task_uuid, namespace, workflow_step_uuid, sort_key)

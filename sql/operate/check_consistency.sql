@@ -77,6 +77,10 @@ as $$
     from steps s cross join lateral (select tasker.unmet_dependencies_of(s.workflow_step_uuid) as unmet) u
    where s.unmet_dependencies <> u.unmet
   union all
+  select 'waits_for_what_is_there', 'step', u.workflow_step_uuid, '{}', format('select tasker.tell_step(%L)', u.workflow_step_uuid)
+    from tasker.untold_steps(p_task_uuid) u
+   where exists (select from steps s where s.workflow_step_uuid = u.workflow_step_uuid)
+  union all
   select 'wait_of_a_step_that_does_not_wait', 'step', s.workflow_step_uuid, jsonb_build_object('state', s.to_state),
          format('select tasker.drop_waits(array[%L::uuid])', s.workflow_step_uuid)
     from steps s where s.waits and (s.phase <> 'pending' or s.task_ended)
@@ -171,6 +175,7 @@ as $$
      and not exists (select from tasker.timers t where t.workflow_step_uuid = s.workflow_step_uuid and t.sort_key = s.sort_key)
      -- where a worker claims it out of that state it stands in its queue once the backoff is over
      and not exists (select from queued q where q.workflow_step_uuid = s.workflow_step_uuid)
+     and not exists (select from tasker.limit_waits w where w.workflow_step_uuid = s.workflow_step_uuid and w.sort_key = s.sort_key)
   union all
   select 'log_position_missing', 'step', s.workflow_step_uuid, jsonb_build_object('rows', l.rows, 'last', l.last), null
     from steps s

@@ -51,6 +51,9 @@ begin
      where s.phase in ('reported_success', 'reported_failure')
        and not exists (select from queued q where q.step_uuid = s.workflow_step_uuid and q.queue_name = 'orchestration_step_results')
     union all
+    select 'waits_for_what_is_there', s.task_uuid, s.workflow_step_uuid, 'tell it'
+      from tasker.untold_steps(p_task_uuid) u join steps s on s.workflow_step_uuid = u.workflow_step_uuid
+    union all
     select 'running_without_claim', s.task_uuid, s.workflow_step_uuid, 'report its attempt as failed'
       from steps s
      where (s.phase = 'running' or (s.phase = 'validating' and s.acceptance <> '[]'))

@@ -33,6 +33,8 @@ begin
   v_one := tasker.time_out_waits(p_timers);
   v_counts.steps_enqueued := v_counts.steps_enqueued + v_one.steps_enqueued;
   v_counts.tasks_moved := v_counts.tasks_moved + v_one.tasks_moved;
+  -- both may end several tasks, so what belongs to either is locked before, in one order
+  perform tasker.lock_work(array(select distinct t.task_uuid from unnest(p_timers) t where t.kind in ('task_timeout', 'cancel_child')));
   perform tasker.time_out_tasks(array(select distinct t.task_uuid from unnest(p_timers) t where t.kind = 'task_timeout'));
   perform tasker.cancel_children(p_timers);
   perform tasker.retry_tasks(p_timers);

@@ -5,8 +5,6 @@ as $$
 declare
   v_task record;
 begin
-  -- all in one order, since workers report steps of several tasks in one call
-  perform tasker.lock_work(p_task_uuids);
   for v_task in
     select t.task_uuid, t.namespace, t.timeout, r.event, r.to_state, t.started_at
       from unnest(p_task_uuids) as asked(task_uuid)

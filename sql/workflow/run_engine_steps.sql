@@ -43,17 +43,19 @@ begin
   perform tasker.report_by_engine(array_agg(s.workflow_step_uuid order by s.workflow_step_uuid),
                                   array_agg(case when s.options ? 'fails'
                                                  then jsonb_build_object('success', false, 'category', 'permanent', 'error', s.options -> 'fails')
+                                                 when s.options ? 'unanswered'
+                                                 then jsonb_build_object('success', false, 'category', 'permanent', 'error', s.options -> 'unanswered')
                                                  else tasker.gather(s.workflow_step_uuid) end
                                             order by s.workflow_step_uuid))
      from tasker.workflow_steps s
-    where s.workflow_step_uuid = any (v_steps) and s.options ?| array['fails', 'elements']
+    where s.workflow_step_uuid = any (v_steps) and s.options ?| array['fails', 'unanswered', 'elements']
    having count(*) > 0;
   perform tasker.report_by_engine(array_agg(s.workflow_step_uuid order by s.workflow_step_uuid),
                                   array_agg(jsonb_build_object('success', true, 'result',
                                                                coalesce(tasker.event_input(s.workflow_step_uuid) -> (s.options #>> '{wait_for,event}'), 'null'))
                                             order by s.workflow_step_uuid))
      from tasker.workflow_steps s
-    where s.workflow_step_uuid = any (v_steps) and s.options -> 'handler' = 'null' and s.options ? 'wait_for' and not s.options ? 'fails'
+    where s.workflow_step_uuid = any (v_steps) and s.options -> 'handler' = 'null' and s.options ? 'wait_for' and not s.options ?| array['fails', 'unanswered']
    having count(*) > 0;
   v_steps := array(select s.workflow_step_uuid from tasker.workflow_steps s
                     where s.workflow_step_uuid = any (v_steps) and s.options ? 'workflow' and s.claim_uuid is not null order by s.workflow_step_uuid);

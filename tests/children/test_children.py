@@ -97,7 +97,7 @@ def test_a_first_step_too_and_a_workflow_without_steps_ends_at_once(engine: Engi
 def test_a_failed_workflow_is_tried_again_as_the_step_says(engine: Engine, vocabulary: str) -> None:
     register(engine, step("x", max_attempts=1))
     task = create(engine, step("sub", workflow={"name": "child"}, max_attempts=2), vocabulary=vocabulary)
-    outcomes = [{"success": False, "category": "transient", "error": {"message": "it broke"}}, {"result": 1}]
+    outcomes: list[Row] = [{"success": False, "category": "transient", "error": {"message": "it broke"}}, {"result": 1}]
     engine.settle()
     for outcome in outcomes:
         (claimed,) = engine.claim()
@@ -311,6 +311,21 @@ def test_messages_that_are_lost_or_seen_twice(engine: Engine) -> None:
         engine.rows("select tasker.wake_parents(array[%s::uuid])", child)
         engine.settle()
     assert engine.walk(sub) == ["pending", "enqueued", "in_progress", "enqueued_for_orchestration", "complete"]
+    assert engine.task(task)["phase"] == "succeeded"
+    engine.check()
+
+
+def test_a_message_that_somebody_took_out_of_the_queue_is_sent_again(engine: Engine) -> None:
+    register(engine, step("x"))
+    task = create(engine, step("sub", workflow={"name": "child"}))
+    engine.settle()
+    engine.complete(engine.claim(), 1)
+    engine.orchestrate()
+    engine.check()
+    engine.rows("select pgmq.purge_queue('orchestration_step_results')")
+    assert engine.column("select finding from tasker.check_consistency()") == ["waits_for_what_is_there"]
+    assert [r["problem"] for r in engine.table("recover", p_dry_run=False, **BY)] == ["waits_for_what_is_there"]
+    engine.settle()
     assert engine.task(task)["phase"] == "succeeded"
     engine.check()
 

@@ -253,6 +253,20 @@ def test_the_look_for_an_event_may_be_lost_and_seen_twice(engine: Engine, open_e
     engine.check()
 
 
+def test_a_message_that_somebody_took_out_of_the_queue_is_sent_again(engine: Engine) -> None:
+    task = create(engine, step("ship", wait_for=WAIT))
+    engine.settle()
+    emit(engine)
+    engine.check()
+    engine.rows("select pgmq.purge_queue('orchestration_step_results')")
+    found = "select finding from tasker.check_consistency()"
+    assert engine.column(found) == ["waits_for_what_is_there"]
+    assert [r["problem"] for r in engine.table("recover", p_dry_run=False, **BY)] == ["waits_for_what_is_there"]
+    assert engine.column(found) == []
+    assert run(engine) == {"ship": {"approved": {"by": "anna"}}}
+    assert engine.task(task)["phase"] == "succeeded"
+
+
 # ---------------------------------------------------------------------------------------------------------- timeouts
 
 
@@ -284,6 +298,23 @@ def test_what_does_not_come_in_time(engine: Engine, vocabulary: str, on_timeout:
     engine.check()
     emit(engine)  # too late: nothing comes of it
     assert run(engine) == {}
+    engine.check()
+
+
+@pytest.mark.parametrize("handler", ["ship", None])
+def test_a_trial_of_a_circuit_does_not_run_what_never_got_its_event(engine: Engine, handler: str | None) -> None:
+    """Seed 002 tries a failed step once more when its cooldown is over."""
+    wait = {**WAIT, "timeout_seconds": 60}
+    task = create(engine, step("ship", wait_for=wait, handler=handler), vocabulary="execution")
+    ship = engine.steps(task)["ship"]["workflow_step_uuid"]
+    engine.shift_clock("2 minutes")
+    engine.settle()
+    assert engine.walk(ship)[-1] == "CIRCUIT_OPEN"
+    for minutes in (4, 6):
+        engine.shift_clock(f"{minutes} minutes")
+        assert run(engine) == {}
+    assert "HALF_OPEN" in engine.walk(ship)
+    assert engine.steps(task)["ship"]["last_error"]["type"] == "event_timeout"
     engine.check()
 
 
