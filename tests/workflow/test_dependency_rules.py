@@ -375,3 +375,24 @@ def test_thousands_of_dependencies_settled_one_batch_after_another(engine: Engin
     assert engine.state(task) == "complete"
     assert engine.steps(task)["first"]["unmet_dependencies"] == 3_000 - 3_000 * 3_000
     engine.check()
+
+
+def test_a_cleanup_waits_for_what_waits_for_an_event(engine: Engine) -> None:
+    task = engine.create(
+        graph(
+            step("bad", **ONCE),
+            step("behind", "bad"),
+            step("x", wait_for={"event": "go", "value": "1"}),
+            step("close", "behind", "x", **CLEANUP),
+        )
+    )
+    seen: dict[str, Any] = {}
+    outcome(engine, {"bad"}, seen)
+    assert list(seen) == ["bad"], "x may still run"
+    engine.check()
+    engine.rows("select * from tasker.emit_event('go', '1')")
+    engine.shift_clock("1 minute")
+    outcome(engine, set(), seen)
+    assert list(seen) == ["bad", "x", "close"]
+    assert engine.state(task) == "blocked_by_failures"
+    engine.check()
