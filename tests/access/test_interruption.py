@@ -77,7 +77,7 @@ WRITERS = {
     if not name.startswith(("get_", "metrics_", "verify_", "audit_digest", "export_", "load_"))
     and (not name.startswith("report_") or name == "report_validation")
     and name not in {
-        "task_status", "task_state", "step_state", "explain_task", "allowed_events", "worker_state", "may_see_worker", "held_claims",
+        "task_status", "task_state", "step_state", "explain_task", "allowed_events", "worker_state", "may_see_worker", "held_claims", "is_drained",
         "find_tasks", "count_tasks", "task_revision", "step_spans", "recent_throughput", "allowed_commands", "check_consistency", "find_stuck", "changes_after", "breaker_state", "attached_state",
         "diagnose", "diagnose_work", "refuse_bound_login",
     }

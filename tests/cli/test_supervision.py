@@ -123,7 +123,7 @@ def test_a_command_with_a_request_id_is_safe_to_repeat(cli: Cli, client: Client,
     listed = cli("idempotency", "list", "--json").json
     assert [(row["request_id"], row["endpoint"], row["hits"]) for row in listed] == [
         ("c", "cancel_task", 1),
-        ("order 1", "create_task", 1),
+        ("order 1", "submit_tasks", 1),
     ]
     said = cli("idempotency", "list")
     assert "order 1" in said.stdout and "2 of 4 requests (50%)" in said.stderr
