@@ -51,6 +51,7 @@ __all__ = [
     "Schedule",
     "StepCheckpoint",
     "StepOverview",
+    "StepPayload",
     "Task",
     "TaskNamespace",
     "TaskOverview",

@@ -23,7 +23,11 @@ begin
   -- what was reported before the end was done, and is undone with the rest
   if v_undo then
     v_settled := array(select m from tasker.step_moves(v_steps, 'settle_success', p_metadata) m
-                         join tasker.lifecycle_states x on x.lifecycle = m.lifecycle and x.state = m.to_state and x.satisfies_dependencies);
+                         join tasker.lifecycle_states x on x.lifecycle = m.lifecycle and x.state = m.to_state and x.satisfies_dependencies)
+                 -- validated by nobody, since there is nothing to check
+                 || array(select m from tasker.step_moves(array(select s.workflow_step_uuid from tasker.workflow_steps s
+                                                                 where s.workflow_step_uuid = any (v_steps) and s.acceptance = '[]'),
+                                                          'validation_pass', p_metadata) m);
     perform tasker.append_step_transitions(v_settled);
     v_steps := array(select s from unnest(v_steps) s where s not in (select m.workflow_step_uuid from unnest(v_settled) m));
   end if;

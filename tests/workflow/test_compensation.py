@@ -224,8 +224,9 @@ def test_the_workflow_says_after_which_ends(engine: Engine, compensate: list[str
     engine.check()
 
 
-def test_what_was_reported_before_a_cancellation_was_done(engine: Engine) -> None:
-    task = engine.create(trip(compensate=["cancelled"]))
+@pytest.mark.parametrize("vocabulary", VOCABULARIES)
+def test_what_was_reported_before_a_cancellation_was_done(engine: Engine, vocabulary: str) -> None:
+    task = engine.create(trip(compensate=["cancelled"], vocabulary=vocabulary))
     engine.complete(engine.claim(), "seat 4")
     engine.call("cancel_task", p_task_uuid=task, **BY)
     engine.settle()
