@@ -4,14 +4,17 @@
 \pset null -
 set client_min_messages = warning;
 
--- A delivery runs a workflow of its own for the parcel, once somebody has approved it and every item was fetched from its shelf.
+-- A delivery runs a workflow of its own for the parcel, once every item was fetched from its shelf and somebody has approved it, who also
+-- decides in what it is wrapped.
 select tasker.register_template('{"name": "parcel", "namespace": "store", "steps": [
   {"name": "pack"}, {"name": "label", "depends_on": ["pack"]}]}') is not null as parcel,
        tasker.register_template('{"name": "delivery", "namespace": "store", "steps": [
   {"name": "list_items"},
   {"name": "fetch", "depends_on": ["list_items"], "for_each": "$.inputs.list_items[*]", "tool": "shelf"},
   {"name": "approval", "handler": null, "wait_for": {"event": "approved", "key": "$.context.order", "timeout_seconds": 86400}},
-  {"name": "parcel", "depends_on": ["fetch", "approval"], "workflow": {"name": "parcel", "context": "$.context"}},
+  {"name": "box", "created_by": "approval"},
+  {"name": "gift_wrap", "created_by": "approval"},
+  {"name": "parcel", "depends_on": ["fetch", "approval", "box", "gift_wrap"], "workflow": {"name": "parcel", "context": "$.context"}},
   {"name": "tidy", "depends_on": ["parcel"], "run_when": "all_finished"}]}') is not null as delivery,
 -- A trip is booked step by step, and what was booked is cancelled again where one of them can't be had.
        tasker.register_template('{"name": "trip", "namespace": "store", "steps": [
@@ -61,7 +64,7 @@ call pg_temp.work(:'worker');
 
 \echo It waits for somebody
 select s.name, s.state, s.waits_for from tasker.step_overview s where s.namespace = 'store' order by s.task_uuid, s.ordinal;
-select outcome from tasker.emit_event('approved', '7', '{"by": "anna"}', 'store', 'anna');
+select outcome from tasker.emit_event('approved', '7', '{"by": "anna", "create": ["gift_wrap"]}', 'store', 'anna');
 call pg_temp.work(:'worker');
 select t.name as task, s.name, s.state, s.result from tasker.step_overview s join tasker.task_overview t using (task_uuid)
  where s.namespace = 'store' order by s.task_uuid, s.ordinal;
