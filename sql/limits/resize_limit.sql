@@ -29,13 +29,18 @@ begin
             from tasker.limit_slots o where o.limit_uuid = p_limit_uuid) n
    where s.limit_uuid = p_limit_uuid and s.kind = n.kind and s.number = n.number;
 
-  -- what runs already counts
+  -- What runs already counts; but not what somebody is reporting right now, who saw no limit and would give no slot back.
   if v_limit.concurrency is not null and not exists (select from tasker.limit_slots s where s.limit_uuid = p_limit_uuid and s.kind = 'concurrency') then
     insert into tasker.limit_slots (limit_uuid, kind, number, workflow_step_uuid)
     select p_limit_uuid, 'concurrency', row_number() over (order by n.workflow_step_uuid), n.workflow_step_uuid
       from tasker.limits_of(array(select s.workflow_step_uuid
-                                    from tasker.step_claims c cross join lateral tasker.claimed_steps(array[c.claim_uuid]) s
-                                   where c.worker_uuid is not null)) n
+                                    from tasker.workflow_steps s
+                                   where s.workflow_step_uuid = any (array(
+                                           select held.workflow_step_uuid
+                                             from tasker.step_claims c cross join lateral unnest(c.step_uuids) as held(workflow_step_uuid)
+                                            where c.worker_uuid is not null))
+                                     and s.claim_uuid is not null and s.worker_uuid is not null
+                                   order by s.workflow_step_uuid for no key update skip locked)) n
      where n.limit_uuid = p_limit_uuid and n.kind = 'concurrency';
   end if;
   insert into tasker.limit_slots (limit_uuid, kind, number)

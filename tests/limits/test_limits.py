@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from tests.workflow.engine import BY, Engine, Row, graph, report_of, step
+from tests.workflow.fixtures import OpenEngine
 
 
 def limit(engine: Engine, name: str = "press", scope: str = "tool", **fields: Any) -> UUID:
@@ -272,6 +273,20 @@ def test_what_runs_already_counts_when_a_limit_is_set(engine: Engine) -> None:
     assert engine.claim() == []
     engine.complete(running[1:2])
     assert len(engine.claim()) == 1
+    engine.check()
+
+
+def test_what_is_being_reported_when_a_limit_is_set_keeps_no_slot(engine: Engine, open_engine: OpenEngine) -> None:
+    engine.create(flow(2))
+    one, other = engine.claim()
+    reporter = open_engine()
+    reporter.begin()
+    reporter.report([report_of(one)])
+    limit(engine, p_concurrency=1)
+    reporter.commit()
+    assert overview(engine)["running"] == 1, "the other one counts"
+    engine.complete([other])
+    assert overview(engine)["running"] == 0
     engine.check()
 
 
