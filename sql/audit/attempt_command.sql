@@ -97,7 +97,7 @@ begin
     end case;
   exception
   -- the codes of error_catalogue; anything else is no refusal
-  when insufficient_privilege or sqlstate 'TK400' or sqlstate 'TK403' or sqlstate 'TK404' or sqlstate 'TK409' or sqlstate 'TK412'
+  when insufficient_privilege or sqlstate 'TK400' or sqlstate 'TK403' or sqlstate 'TK404' or sqlstate 'TK409' or sqlstate 'TK412' or sqlstate 'TK413'
     or sqlstate 'TK422' or sqlstate 'TK423' or sqlstate 'TK429' or sqlstate 'TK503' then
     get stacked diagnostics code = returned_sqlstate, message = message_text, v_detail = pg_exception_detail, hint = pg_exception_hint;
     detail := case when v_detail like '{%' then v_detail::jsonb else '{}' end;
