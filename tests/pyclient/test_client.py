@@ -580,7 +580,7 @@ BY_HAND: dict[str, tuple[Any, ...]] = {
         command: (NOBODY,)
         for command in (
             "cancel_task", "give_up_task", "resolve_task", "reset_task", "resume_task", "pass_validation", "fail_validation", "cancel_step", "skip_step", "retry_step",
-            "reset_step", "resolve_step", "start_worker", "pause_worker", "resume_worker", "terminate_worker",
+            "reset_step", "resolve_step", "start_worker", "pause_worker", "resume_worker", "terminate_worker", "drain_worker",
         )
     },
     **{
