@@ -20,7 +20,9 @@ select tasker.register_template('{"name": "parcel", "namespace": "store", "steps
        tasker.register_template('{"name": "trip", "namespace": "store", "steps": [
   {"name": "book_flight", "undo": "cancel_flight"},
   {"name": "book_hotel", "depends_on": ["book_flight"], "undo": "cancel_hotel"},
-  {"name": "book_tour", "depends_on": ["book_hotel"]}]}') is not null as trip;
+  {"name": "book_tour", "depends_on": ["book_hotel"]}]}') is not null as trip,
+       tasker.register_template('{"name": "inventory", "namespace": "store", "steps": [
+  {"name": "read_shelves"}, {"name": "count", "depends_on": ["read_shelves"], "delay_seconds": 0.05}]}') is not null as inventory;
 
 -- At most two at the shelves at once, whoever asks.
 select tasker.set_limit('tool', 'shelf', p_concurrency => 2) is not null as limited;
@@ -32,7 +34,8 @@ declare
   v_step tasker.claimed_step;
   v_idle int := 0;
 begin
-  while v_idle < 2 loop
+  -- idle twice, and nothing queued for a moment from now
+  while v_idle < 2 or exists (select from tasker.timers t where t.kind = 'requeue') loop
     v_idle := v_idle + 1;
     for v_step in select * from tasker.claim_steps(p_worker, p_limit => 10) loop
       v_idle := 0;
@@ -42,6 +45,9 @@ begin
         perform tasker.complete_step(v_step.workflow_step_uuid, v_step.claim_uuid,
           case v_step.handler when 'list_items' then v_step.context -> 'items'
                               when 'fetch' then to_jsonb(format('%s from shelf %s', v_step.arguments ->> 'item', v_step.arguments ->> 'index'))
+                              when 'read_shelves' then to_jsonb(repeat('cup ', 50000))
+                              -- what is large is loaded when it is wanted
+                              when 'count' then to_jsonb(length(tasker.load_result((v_step.inputs #>> '{read_shelves,payload_uuid}')::uuid) #>> '{}') / 4)
                               else to_jsonb(v_step.handler || ' is done') end);
       end if;
     end loop;
@@ -50,7 +56,9 @@ begin
       v_idle := 0;
     end if;
     commit;
-    perform tasker.tick();
+    if (select t.timers_fired from tasker.tick() t) > 0 then
+      v_idle := 0;
+    end if;
     commit;
   end loop;
 end
@@ -77,6 +85,22 @@ select tasker.give_up_task(:'trip', 'no tour to be had', 'anna') as state;
 call pg_temp.work(:'worker');
 select t.name as task, t.state as task_state, s.name, s.state, s.result from tasker.step_overview s join tasker.task_overview t using (task_uuid)
  where t.name like '%trip' order by s.task_uuid, s.ordinal;
+
+\echo A large result, after a delay, of a task that goes first
+select tasker.create_task('inventory', '{}', 'store', p_priority => 5) as inventory \gset
+call pg_temp.work(:'worker');
+select name, state, case when name = 'count' then result end as result, result ->> 'size' as size
+  from tasker.step_overview where task_uuid = :'inventory' order by ordinal;
+
+\echo Every morning in Vienna; what is asked for again and again waits until nobody has asked for a while
+select tasker.schedule_tasks('morning', '30 6 * * 1-5', 'inventory', p_namespace => 'store', p_time_zone => 'Europe/Vienna') is not null as scheduled;
+select outcome from tasker.submit_tasks('[{"name": "inventory", "namespace": "store", "unique_key": "recount", "debounce_seconds": 3600}]');
+select outcome from tasker.submit_tasks('[{"name": "inventory", "namespace": "store", "unique_key": "recount", "debounce_seconds": 3600}]');
+
+\echo Many at once: first what would be done, then it is done
+select name, before, after from tasker.command_all('cancel_task', '{"namespace": "store", "name": "inventory"}', 'closed today', 'anna');
+select name, before, after from tasker.command_all('cancel_task', '{"namespace": "store", "name": "inventory"}', 'closed today', 'anna', p_dry_run => false);
+select tasker.drain_worker(:'worker', 'closed today', 'anna') as worker;
 
 \echo Who did what
 select event, requested_by, reason
