@@ -21,17 +21,17 @@ begin
            case jsonb_typeof(s.options #> '{workflow,context}')
              when 'object' then s.options #> '{workflow,context}'
              when 'string' then jsonb_path_query_first(
-               jsonb_build_object('context', t.context, 'inputs',
-                                  case when s.options ? 'wait_for' then i.inputs || coalesce(tasker.event_input(s.workflow_step_uuid), '{}') else i.inputs end),
+               case when s.options ? 'wait_for'
+                    then jsonb_set(over_what.scope, '{inputs}', over_what.scope -> 'inputs' || coalesce(tasker.event_input(s.workflow_step_uuid), '{}'))
+                    else over_what.scope end,
                (s.options #>> '{workflow,context}')::jsonpath, '{}', true)
              else '{}' end as context
       from unnest(p_step_uuids) as asked(workflow_step_uuid)
      cross join lateral (select * from tasker.workflow_steps s
                           where s.workflow_step_uuid = asked.workflow_step_uuid and s.claim_uuid is not null and s.worker_uuid is null limit 1) s
-     cross join lateral (select t.depth, t.priority, t.correlation_id, t.requested_by, t.tags,
-                                case when t.sensitive is null then t.context else tasker.reveal(t.task_uuid, 'context', t.context) end as context
+     cross join lateral (select t.depth, t.priority, t.correlation_id, t.requested_by, t.tags
                            from tasker.tasks t where t.task_uuid = s.task_uuid limit 1) t
-     cross join lateral tasker.step_inputs(s.workflow_step_uuid) i
+     cross join lateral tasker.step_scope(s.workflow_step_uuid) over_what
      where not exists (select from tasker.child_tasks c where c.workflow_step_uuid = s.workflow_step_uuid and c.claim_uuid = s.claim_uuid)
   ), judged as materialized (
     select a.*, case when a.depth >= c_deepest

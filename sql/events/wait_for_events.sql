@@ -20,12 +20,10 @@ begin
      cross join lateral (select c.lifecycle, c.to_state from tasker.workflow_step_transitions c
                           where c.workflow_step_uuid = s.workflow_step_uuid and c.most_recent limit 1) c
       join tasker.lifecycle_states x on x.lifecycle = c.lifecycle and x.state = c.to_state and x.phase = 'pending'
-     cross join lateral (select case when t.sensitive is null then t.context else tasker.reveal(t.task_uuid, 'context', t.context) end as context
-                           from tasker.tasks t where t.task_uuid = s.task_uuid and t.completed_at is null limit 1) t
-     cross join lateral tasker.step_inputs(s.workflow_step_uuid) i
+     cross join lateral (select from tasker.tasks t where t.task_uuid = s.task_uuid and t.completed_at is null limit 1) goes_on
+     cross join lateral tasker.step_scope(s.workflow_step_uuid) over_what
      cross join lateral (select coalesce(s.options #> '{wait_for,value}',
-                                         jsonb_path_query_first(jsonb_build_object('context', t.context, 'inputs', i.inputs),
-                                                                (s.options #>> '{wait_for,key}')::jsonpath, '{}', true)) as found) f
+                                         jsonb_path_query_first(over_what.scope, (s.options #>> '{wait_for,key}')::jsonpath, '{}', true)) as found) f
      cross join lateral (select case when jsonb_typeof(f.found) in ('string', 'number', 'boolean') and length(f.found #>> '{}') between 1 and 500
                                      then f.found #>> '{}' end as key) k
      -- what has waited once is tried again with what it got

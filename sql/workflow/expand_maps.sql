@@ -20,8 +20,7 @@ begin
                      or exists (select from tasker.workflow_step_edges e
                                   join tasker.workflow_steps d on d.workflow_step_uuid = e.from_step_uuid and d.sensitive_result
                                  where e.to_step_uuid = s.workflow_step_uuid) end as is_secret,
-           case when s.options ? 'undo' then jsonb_build_object('undo', s.options -> 'undo') else '{}' end as undo,
-           case when t.sensitive is null then t.context else tasker.reveal(t.task_uuid, 'context', t.context) end as context
+           case when s.options ? 'undo' then jsonb_build_object('undo', s.options -> 'undo') else '{}' end as undo
       from unnest(p_ready_steps) as asked(workflow_step_uuid)
      cross join lateral (select * from tasker.workflow_steps s
                           where s.workflow_step_uuid = asked.workflow_step_uuid and s.options ? 'for_each' and not s.options ?| array['elements', 'fails']
@@ -32,8 +31,7 @@ begin
      cross join lateral (select * from tasker.tasks t where t.task_uuid = s.task_uuid limit 1) t
      order by s.task_uuid, s.ordinal
   loop
-    v_items := tasker.map_items(jsonb_build_object('context', v_map.context,
-                                                  'inputs', (select i.inputs from tasker.step_inputs(v_map.workflow_step_uuid) i)), v_map.path);
+    v_items := tasker.map_items((select o.scope from tasker.step_scope(v_map.workflow_step_uuid) o), v_map.path);
     v_problem := case when v_items is null
                       then jsonb_build_object('type', 'no_list', 'message', format('for_each: there is no list at %s', v_map.path))
                       when jsonb_array_length(v_items) > c_limit

@@ -21,10 +21,8 @@ begin
      cross join lateral (select c.lifecycle, c.to_state from tasker.workflow_step_transitions c
                           where c.workflow_step_uuid = s.workflow_step_uuid and c.most_recent limit 1) c
       join tasker.lifecycle_states x on x.lifecycle = c.lifecycle and x.state = c.to_state and x.phase = 'pending'
-     cross join lateral (select case when t.sensitive is null then t.context else tasker.reveal(t.task_uuid, 'context', t.context) end as context
-                           from tasker.tasks t where t.task_uuid = s.task_uuid limit 1) t
-     cross join lateral tasker.step_inputs(s.workflow_step_uuid) i
-     where jsonb_path_match(jsonb_build_object('context', t.context, 'inputs', i.inputs), s.condition, '{}', true) is not true);
+     cross join lateral tasker.step_scope(s.workflow_step_uuid) over_what
+     where jsonb_path_match(over_what.scope, s.condition, '{}', true) is not true);
 end
 $$;
 comment on function tasker.unmet_conditions(uuid[]) is
