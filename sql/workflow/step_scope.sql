@@ -6,7 +6,8 @@ begin atomic
                             'inputs', i.inputs)
     from tasker.workflow_steps s
     join tasker.tasks t on t.task_uuid = s.task_uuid
-   cross join lateral tasker.step_inputs(s.workflow_step_uuid) i
+   -- p_whole said: while an upgrade runs, the function of an earlier version that takes the key alone is still there
+   cross join lateral tasker.step_inputs(s.workflow_step_uuid, p_whole => true) i
    where s.workflow_step_uuid = p_step_uuid;
 end;
 comment on function tasker.step_scope(uuid) is
