@@ -60,8 +60,6 @@ def run(workload: Workload, database: Database) -> Sample:
         if workload.shape == "latency":
             return _latency(client, workload, database)
         create_seconds = create(client, workload)
-        with psycopg.connect(database.dsn, autocommit=True) as conn:
-            conn.execute("analyze")
         workers = [_start(database, workload) for _ in range(workload.workers)]
         try:
             wait_until_done(database)

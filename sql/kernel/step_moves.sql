@@ -6,11 +6,13 @@ create or replace function tasker.step_moves(
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_series text := tasker.uuid_series();
 begin
   return query
-  select tasker.uuid_generate_v7(), s.workflow_step_uuid, s.task_uuid, s.namespace, s.lifecycle,
+  select tasker.uuid_at(v_series, asked.position), s.workflow_step_uuid, s.task_uuid, s.namespace, s.lifecycle,
          c.to_state, r.event, r.to_state, c.sort_key + 1, true, p_metadata
-    from unnest(p_step_uuids) as asked(workflow_step_uuid)
+    from unnest(p_step_uuids) with ordinality as asked(workflow_step_uuid, position)
    cross join lateral (select * from tasker.workflow_steps s
                         where s.workflow_step_uuid = asked.workflow_step_uuid limit 1) s
    cross join lateral (select t.to_state, t.sort_key, t.metadata

@@ -27,6 +27,7 @@ declare
   v_decides  boolean;             -- among them are decisions
   v_free     uuid[];              -- tasks whose results are settled here
   v_settled  tasker.step_move[];
+  v_series   text := tasker.uuid_series();
 begin
   -- A claim that is not current now never will be again: late reports wait for nobody and nobody waits for them.
   select coalesce(array_agg(distinct r.step_uuid), '{}'), bool_or(held.decides)
@@ -82,7 +83,7 @@ begin
       from judged j
     window reports as (partition by j.step_uuid, j.verdict is null order by j.position)
   )
-  select array_agg((tasker.uuid_generate_v7(), k.step_uuid, k.task_uuid, k.namespace, k.lifecycle, k.state, k.event,
+  select array_agg((tasker.uuid_at(v_series, k.position), k.step_uuid, k.task_uuid, k.namespace, k.lifecycle, k.state, k.event,
                     k.to_state, k.sort_key + 1, true,
                     k.metadata || jsonb_build_object('worker_uuid', k.worker_uuid, 'claim_uuid', k.claim_uuid,
                                                      'correlation_id', k.correlation_id, 'attempt', k.attempts)

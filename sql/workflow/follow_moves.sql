@@ -6,12 +6,14 @@ set enable_hashjoin = off
 set enable_mergejoin = off
 set jit = off
 as $$
+declare
+  v_series text := tasker.uuid_series();
 begin
   return query
-  select tasker.uuid_generate_v7(), m.workflow_step_uuid, m.task_uuid, m.namespace, m.lifecycle,
+  select tasker.uuid_at(v_series, m.ordinality), m.workflow_step_uuid, m.task_uuid, m.namespace, m.lifecycle,
          m.to_state, r.event, r.to_state, m.sort_key + 1, true,
          coalesce(p_metadata, jsonb_build_object('attempt', m.metadata -> 'attempt'))
-    from unnest(p_moves) m
+    from unnest(p_moves) with ordinality as m
    cross join lateral (select * from tasker.workflow_steps s
                         where s.workflow_step_uuid = m.workflow_step_uuid limit 1) s
    cross join lateral (select r.event, r.to_state

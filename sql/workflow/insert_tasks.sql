@@ -13,6 +13,7 @@ declare
   v_task_moves tasker.task_move[];
   v_step_moves tasker.step_move[];
   v_queued    tasker.step_move[];
+  v_series    text := tasker.uuid_series();  -- a step and its first two moves take three of it
 begin
   -- What becomes of each plan is the same for all its tasks: the path from the initial state, and whether roots are queued.
   with plans as materialized (
@@ -78,7 +79,7 @@ begin
       join unnest(p_tasks) with ordinality as t on t.task_uuid = n.task_uuid
       join unnest(p_plans, p_start) with ordinality as p(plan_uuid, start, position) on p.position = t.ordinality
   ), steps_to_be as materialized (
-    select tasker.uuid_generate_v7() as step_uuid, n.task_uuid, n.namespace, o.step_lifecycle, o.step_initial, o.enqueues, o.queues_by_state,
+    select tasker.uuid_at(v_series, 3 * row_number() over creation) as step_uuid, row_number() over creation as position, n.task_uuid, n.namespace, o.step_lifecycle, o.step_initial, o.enqueues, o.queues_by_state,
            s.named_step_uuid, s.name, s.handler, s.ordinal, s.depends_on, s.arguments, s.retryable, s.max_attempts,
            s.base_delay, s.max_delay, s.jitter, coalesce(s.timeout, case when tasker.runs_in_engine(s.options) then interval '1000 years' end, tool.timeout, interval '300 seconds') as timeout, s.tool, s.requires,
            s.acceptance, s.on_failure, s.condition, s.skips_dependents, s.sensitive, s.sensitive_result, s.delay, s.options
@@ -86,7 +87,7 @@ begin
       join outlooks o using (plan_uuid, vocabulary, start)
       join unnest(p_steps) s on s.named_task_uuid = n.plan_uuid
       left join tasker.tools tool on tool.tool = coalesce(s.tool, s.handler)
-     order by n.task_uuid, s.ordinal
+    window creation as (order by n.task_uuid, s.ordinal)
   ), new_steps as (
     insert into tasker.workflow_steps
       (workflow_step_uuid, task_uuid, namespace, named_step_uuid, name, handler, lifecycle, ordinal, unmet_dependencies,
@@ -121,13 +122,13 @@ begin
                     from planned n
                     join outlooks o using (plan_uuid, vocabulary, start)
                     join paths h using (plan_uuid, vocabulary, start)) m),
-         (select array_agg((tasker.uuid_generate_v7(), s.step_uuid, s.task_uuid, s.namespace, s.step_lifecycle, null, 'create',
+         (select array_agg((tasker.uuid_at(v_series, 3 * s.position + 1), s.step_uuid, s.task_uuid, s.namespace, s.step_lifecycle, null, 'create',
                             s.step_initial, 1, not (s.enqueues and q.event is not null and s.depends_on = '{}'), null)::tasker.step_move
                            order by s.task_uuid, s.ordinal)
             from steps_to_be s
             left join (select distinct r.lifecycle, r.from_state, r.event from tasker.lifecycle_transitions r where r.operation = 'enqueue') q
               on q.lifecycle = s.step_lifecycle and q.from_state = s.step_initial),
-         (select array_agg((tasker.uuid_generate_v7(), s.step_uuid, s.task_uuid, s.namespace, s.step_lifecycle, s.step_initial,
+         (select array_agg((tasker.uuid_at(v_series, 3 * s.position + 2), s.step_uuid, s.task_uuid, s.namespace, s.step_lifecycle, s.step_initial,
                             r.event, r.to_state, 2, true, null)::tasker.step_move order by s.task_uuid, s.ordinal)
             from steps_to_be s
             left join tasker.lifecycle_transitions r

@@ -41,7 +41,8 @@ begin
                         then 'retry_after must be a number of seconds'
                       when jsonb_typeof(e.result -> 'validation') <> 'object' then 'validation must be a JSON object'
                  end as problem
-            from jsonb_array_elements(p_results) with ordinality as e(result, position)) r;
+            from jsonb_array_elements(p_results) with ordinality as e(result, position)
+          offset 0) r;  -- or the problem would be looked for wherever it is named
 
   return coalesce(v_reports, '{}');
 end

@@ -20,6 +20,8 @@ declare
   v_vocabulary text;
   v_rules    tasker.unique_rule[];
   v_submitted tasker.submitted_task[];
+  v_series   text := tasker.uuid_series();
+  v_now      timestamptz := tasker.clock();
 begin
   if v_answer is not null then
     return query select a.task_uuid, a.outcome from jsonb_to_recordset(v_answer::jsonb) as a(task_uuid uuid, outcome text);
@@ -57,7 +59,8 @@ begin
                       when length(r.request ->> 'idempotency_key') not between 1 and 255 then 'idempotency_key has 1 to 255 characters'
                       when r.request ?| array['unique_key', 'unique_seconds', 'debounce_seconds', 'debounce_max_seconds'] then tasker.unique_problem(r.request)
                  end as message
-            from jsonb_array_elements(p_requests) with ordinality as r(request, position)) p
+            from jsonb_array_elements(p_requests) with ordinality as r(request, position)
+          offset 0) p  -- or the message would be made wherever it is named
    where p.message is not null;
   if v_problems is not null then
     perform tasker.raise_error('TK400', format('%s of the requests can''t be read: %s', jsonb_array_length(v_problems),
@@ -94,10 +97,10 @@ begin
   )
   select (select jsonb_agg(jsonb_build_object('namespace', t.namespace, 'name', t.name, 'version', t.version))
             from templates t where t.named_task_uuid is null),
-         (select array_agg((tasker.uuid_generate_v7(), r.namespace, t.named_task_uuid, r.name, t.found_version,
+         (select array_agg((tasker.uuid_at(v_series, 2 * r.position), r.namespace, t.named_task_uuid, r.name, t.found_version,
                             coalesce(r.vocabulary, t.vocabulary), null,
                             (r.request ->> 'parent_task_uuid')::uuid,
-                            coalesce((r.request ->> 'correlation_id')::uuid, tasker.trace_uuid(r.request -> 'tags'), tasker.uuid_generate_v7()),
+                            coalesce((r.request ->> 'correlation_id')::uuid, tasker.trace_uuid(r.request -> 'tags'), tasker.uuid_at(v_series, 2 * r.position + 1)),
                             r.request ->> 'idempotency_key',
                             -- who asks and under which trace is no part of the request; a default is the same, spelled out or not
                             tasker.content_hash((jsonb_build_array(
@@ -112,13 +115,13 @@ begin
                             0, 0, 0, 0, 0, 0, null, null, null, t.timeout, 0, 0, t.max_retries, t.worker_count,
                             coalesce((select k.depth + 1 from tasker.tasks k
                                        where k.task_uuid = (r.request ->> 'parent_task_uuid')::uuid), 0), null, t.sensitive,
-                            t.final_validation, coalesce(r.start_at, tasker.clock() + (r.rule).debounce), r.unique_key, null)::tasker.tasks order by r.position)
+                            t.final_validation, coalesce(r.start_at, v_now + (r.rule).debounce), r.unique_key, null)::tasker.tasks order by r.position)
             from requests r
             join templates t on t.namespace = r.namespace and t.name = r.name and t.version is not distinct from r.version),
          (select array_agg(t.named_task_uuid order by r.position)
             from requests r
             join templates t on t.namespace = r.namespace and t.name = r.name and t.version is not distinct from r.version),
-         (select array_agg(coalesce((r.request ->> 'start')::boolean, true) and coalesce(r.start_at <= tasker.clock(), true) and (r.rule).debounce is null order by r.position)
+         (select array_agg(coalesce((r.request ->> 'start')::boolean, true) and coalesce(r.start_at <= v_now, true) and (r.rule).debounce is null order by r.position)
             from requests r),
          (select array_agg(r.rule order by r.position) from requests r having count(r.unique_key) > 0),
          (select array_agg(s) from tasker.named_steps s where s.named_task_uuid in (select t.named_task_uuid from templates t))
