@@ -119,7 +119,9 @@ begin
     if v_direct is not null then
       v_moves := tasker.schedule_retries(v_moves);
     end if;
-    v_settled := array(select m from tasker.follow_moves(array(select m from unnest(v_moves) m where m.task_uuid = any (v_free)), 'settle_success') m);
+    -- is true: looked up in a hash, where a join of the two would compare each with each
+    v_settled := array(select m from tasker.follow_moves(array(select m from unnest(v_moves) m
+                                                                where (m.task_uuid in (select f from unnest(v_free) f)) is true), 'settle_success') m);
     perform tasker.append_step_transitions(
       array(select (m.transition_uuid, m.workflow_step_uuid, m.task_uuid, m.namespace, m.lifecycle, m.from_state, m.event, m.to_state, m.sort_key,
                     m.workflow_step_uuid not in (select d.workflow_step_uuid from unnest(v_settled) d), m.metadata)::tasker.step_move
@@ -168,11 +170,7 @@ begin
       where r.code is not null;
   end if;
 
-  return query
-  select a.step_uuid, case when a.code is null then coalesce(s.to_state, a.state) end, a.code, a.message
-    from unnest(array(select r.step_uuid from unnest(p_reports) r order by r.position), v_states, v_codes, v_messages) with ordinality as a(step_uuid, state, code, message, position)
-    left join unnest(v_settled) s on s.workflow_step_uuid = a.step_uuid
-   order by a.position;
+  return query select o.* from tasker.step_outcomes(p_reports, v_states, v_codes, v_messages, v_settled) o;
 end
 $$;
 comment on function tasker.apply_reports(tasker.step_report[], boolean, tasker.claimant) is

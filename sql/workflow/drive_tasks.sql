@@ -9,6 +9,7 @@ create or replace function tasker.drive_tasks(
 ) returns tasker.drive_counts
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_hashjoin = on
 set jit = off
 as $$
 declare
@@ -68,7 +69,7 @@ begin
                -- beside a failure, a step that waits for an event keeps its task from being blocked: it may still go on
                + case when t.failed_steps + coalesce(p.failed, 0) > 0 then tasker.open_waits(t.task_uuid) else 0 end,
                t.waiting_retry_steps + coalesce(p.waiting_retry, 0), t.satisfied_steps + coalesce(p.satisfied, 0),
-               t.failed_steps + coalesce(p.failed, 0), (t.task_uuid = any (p_with_results))::int,
+               t.failed_steps + coalesce(p.failed, 0), (t.task_uuid in (select r from unnest(p_with_results) r))::int,
                coalesce(ready.steps, 0) > 0 and to_regclass('pgmq.' || quote_ident('q_' || n.queue_name)) is null,
                t.failed_critical_steps + coalesce(p.failed_critical, 0), t.max_retries - t.retry_count,
                t.worker_count is null or exists (select from tasker.job_workers w where w.task_uuid = t.task_uuid),
@@ -114,7 +115,7 @@ begin
   perform tasker.append_task_transitions(v_moves, false);
   if cardinality(v_enqueue) > 0 then
     v_enqueuing := v_enqueuing || tasker.handing_out(array(select distinct m.task_uuid from unnest(v_enqueue) m));
-    v_enqueue := array(select m from unnest(v_enqueue) m where m.task_uuid = any (v_enqueuing));
+    v_enqueue := array(select m from unnest(v_enqueue) m where m.task_uuid in (select e from unnest(v_enqueuing) e));
     perform tasker.hand_out_steps(v_enqueue, false, p_claimant);
     v_progress := v_progress || array(select p from tasker.progress_of(v_enqueue) p);
     v_counts.steps_enqueued := cardinality(v_enqueue);

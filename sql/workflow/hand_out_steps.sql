@@ -5,6 +5,7 @@ create or replace function tasker.hand_out_steps(
 ) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_hashjoin = on
 as $$
 declare
   v_claims tasker.step_move[] := tasker.claims_at_once(p_moves, p_claimant);
@@ -22,7 +23,7 @@ begin
             from unnest(p_moves) m left join unnest(v_taken) t(step) on t.step = m.workflow_step_uuid
            where m.event is not null) || v_claims, p_update_tasks);
   update tasker.workflow_steps s set handed_out_at = tasker.clock()
-   where s.workflow_step_uuid in (select m.workflow_step_uuid from unnest(p_moves) m where m.event is null);
+   where s.workflow_step_uuid = any (array(select m.workflow_step_uuid from unnest(p_moves) m where m.event is null));
   if cardinality(v_taken) > 0 then
     perform tasker.hold_steps(v_taken, p_claimant);
   end if;
