@@ -34,11 +34,11 @@ begin
              or previous.namespace is distinct from a.namespace
              or previous.most_recent
          end
-      -- the newest row, and only it, is the current one
-      or a.most_recent is distinct from ((select n.sort_key
-                                            from tasker.workflow_step_transitions n
-                                           where n.workflow_step_uuid = a.workflow_step_uuid and n.sort_key = a.sort_key + 1
-                                           limit 1) is null)
+      -- the newest row, and only it, is the current one; that there are no two of them the index sees to
+      or (not a.most_recent and (select n.sort_key
+                                   from tasker.workflow_step_transitions n
+                                  where n.workflow_step_uuid = a.workflow_step_uuid and n.sort_key = a.sort_key + 1
+                                  limit 1) is null)
    limit 1;
   if found then
     perform tasker.refuse_transition('step', v_bad.entity_uuid, v_bad.lifecycle, v_bad.from_state, v_bad.event, v_bad.to_state);

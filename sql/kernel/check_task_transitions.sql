@@ -33,11 +33,11 @@ begin
              or previous.namespace is distinct from a.namespace
              or previous.most_recent
          end
-      -- the newest row, and only it, is the current one
-      or a.most_recent is distinct from ((select n.sort_key
-                                            from tasker.task_transitions n
-                                           where n.task_uuid = a.task_uuid and n.sort_key = a.sort_key + 1
-                                           limit 1) is null)
+      -- the newest row, and only it, is the current one; that there are no two of them the index sees to
+      or (not a.most_recent and (select n.sort_key
+                                   from tasker.task_transitions n
+                                  where n.task_uuid = a.task_uuid and n.sort_key = a.sort_key + 1
+                                  limit 1) is null)
    limit 1;
   if found then
     perform tasker.refuse_transition('task', v_bad.entity_uuid, v_bad.lifecycle, v_bad.from_state, v_bad.event, v_bad.to_state);

@@ -5,6 +5,10 @@ create or replace function tasker.step_moves(
 ) returns setof tasker.step_move
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
 as $$
 declare
   v_series text := tasker.uuid_series();

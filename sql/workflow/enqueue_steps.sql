@@ -1,6 +1,10 @@
 create or replace function tasker.enqueue_steps(p_step_uuids uuid[], p_task_uuids uuid[], p_namespaces text[], p_delayed boolean default false) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
 as $$
 declare
   v_batch record;

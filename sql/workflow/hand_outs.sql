@@ -1,6 +1,10 @@
 create or replace function tasker.hand_outs(p_step_uuids uuid[]) returns setof tasker.step_move
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
 as $$
 begin
   if coalesce(cardinality(p_step_uuids), 0) = 0 then

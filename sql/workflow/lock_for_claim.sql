@@ -1,6 +1,9 @@
 create or replace function tasker.lock_for_claim(p_step_uuids uuid[]) returns uuid[]
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 set jit = off
 as $$
 declare

@@ -1,6 +1,10 @@
 create or replace function tasker.pop_claimable(p_queue_name text, p_limit int, p_worker tasker.workers) returns uuid[]
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
 as $$
 declare
   v_messages jsonb[];

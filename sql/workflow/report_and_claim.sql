@@ -8,6 +8,10 @@ create or replace function tasker.report_and_claim(
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
