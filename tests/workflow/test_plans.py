@@ -7,7 +7,8 @@ session reads then.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -238,3 +239,41 @@ def test_every_index_of_the_logs_answers_a_question(engine: Engine) -> None:
         ["task_transitions", "workflow_step_transitions", "workflow_step_result_audit"],
     )
     assert set(there) == set(QUESTIONS)
+
+
+def test_no_hot_call_compares_each_row_of_a_batch_with_each_other(engine: Engine) -> None:
+    """A batch of hundreds costs no more a row than one of a few: arrays are joined by hashes, tables by their keys."""
+    batch, plans = 150, []
+    engine.call("register_template", p_template=graph(step("one"), step("two", "one"), name="pair"))
+    engine.worker()
+    engine.connection.add_notice_handler(lambda notice: plans.append(notice.message_primary or ""))
+    engine.rows(
+        "load 'auto_explain'; set client_min_messages = log; set auto_explain.log_level = log;"
+        " set auto_explain.log_min_duration = 0; set auto_explain.log_analyze = on; set auto_explain.log_timing = off;"
+        " set auto_explain.log_nested_statements = on; set auto_explain.log_format = json"
+    )
+    engine.rows("select * from tasker.create_tasks(%s)", Jsonb([{"name": "pair"}] * batch))
+    _, taken = engine.report_and_claim([report_of(claimed) for claimed in engine.claim(batch)], batch)
+    assert len(taken) == batch
+    engine.report([report_of(claimed) for claimed in taken])
+    engine.orchestrate()
+    engine.rows("reset auto_explain.log_min_duration")
+    assert not engine.rows("select from tasker.tasks where completed_at is null")
+    seen = [json.loads(plan[plan.index("{") :]) for plan in plans if "{" in plan]
+    assert len(seen) > batch  # foreign keys look for a row each
+    wasteful = {
+        query["Query Text"]: removed
+        for query in seen
+        if (removed := max(map(_removed_by_joins, _nodes(query["Plan"])))) > 10 * batch
+    }
+    assert wasteful == {}
+
+
+def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for child in plan.get("Plans", ()):
+        yield from _nodes(child)
+
+
+def _removed_by_joins(node: dict[str, Any]) -> float:
+    return float(node.get("Rows Removed by Join Filter", 0) * node.get("Actual Loops", 1))
