@@ -52,8 +52,10 @@ begin
   v_task.parent_task_uuid := p_parent_task_uuid;
   v_task.correlation_id := coalesce(p_correlation_id, tasker.trace_uuid(p_tags), tasker.uuid_generate_v7());
   v_task.idempotency_key := p_idempotency_key;
-  v_task.request_hash := tasker.content_hash(jsonb_build_array(p_graph, p_context, p_priority, p_parent_task_uuid, tasker.request_tags(p_tags), p_start)::text || coalesce(p_start_at::text, ''),
-                                             jsonb_path_exists(p_graph, '$.sensitive') or jsonb_path_exists(p_graph, '$.steps[*].sensitive'));
+  if p_idempotency_key is not null then
+    v_task.request_hash := tasker.content_hash(jsonb_build_array(p_graph, p_context, p_priority, p_parent_task_uuid, tasker.request_tags(p_tags), p_start)::text || coalesce(p_start_at::text, ''),
+                                               jsonb_path_exists(p_graph, '$.sensitive') or jsonb_path_exists(p_graph, '$.steps[*].sensitive'));
+  end if;
   v_task.priority := coalesce(p_priority, 0);
   v_task.requested_by := p_requested_by;
   v_task.context := coalesce(nullif(p_context, 'null'), '{}');

@@ -103,13 +103,13 @@ begin
                             coalesce((r.request ->> 'correlation_id')::uuid, tasker.trace_uuid(r.request -> 'tags'), tasker.uuid_at(v_series, 2 * r.position + 1)),
                             r.request ->> 'idempotency_key',
                             -- who asks and under which trace is no part of the request; a default is the same, spelled out or not
-                            tasker.content_hash((jsonb_build_array(
+                            case when r.request ->> 'idempotency_key' is not null then tasker.content_hash((jsonb_build_array(
                               r.name, r.version, coalesce(nullif(r.request -> 'context', 'null'), '{}'),
                               tasker.request_tags(coalesce(nullif(r.request -> 'tags', 'null'), '{}')), coalesce((r.request ->> 'priority')::int, 0),
                               r.request ->> 'parent_task_uuid', coalesce((r.request ->> 'start')::boolean, true))
                               || case when r.vocabulary is null then '[]' else jsonb_build_array(r.vocabulary) end
                               || case when r.start_at is null then '[]' else jsonb_build_array(jsonb_build_object('start_at', r.start_at)) end
-                              || case when r.unique_key is null then '[]' else jsonb_build_array(jsonb_build_object('unique', r.unique_key, 'rule', r.rule)) end)::text, t.sensitive is not null),
+                              || case when r.unique_key is null then '[]' else jsonb_build_array(jsonb_build_object('unique', r.unique_key, 'rule', r.rule)) end)::text, t.sensitive is not null) end,
                             coalesce((r.request ->> 'priority')::int, 0), r.request ->> 'requested_by',
                             coalesce(nullif(r.request -> 'context', 'null'), '{}'), coalesce(nullif(r.request -> 'tags', 'null'), '{}'),
                             0, 0, 0, 0, 0, 0, null, null, null, t.timeout, 0, 0, t.max_retries, t.worker_count,

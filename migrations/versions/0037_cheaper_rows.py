@@ -1,8 +1,8 @@
-"""Rows that are written again and again find room beside themselves."""
+"""Rows of tasks and steps: room beside them for what they become, and no digest that nobody compares."""
 
 from pgtasker.migrate import refuse_downgrade, run_script
 
-revision = "0037_room_on_pages"
+revision = "0037_cheaper_rows"
 down_revision = "0036_state_index"
 branch_labels = None
 depends_on = None
