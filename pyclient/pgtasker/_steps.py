@@ -199,16 +199,21 @@ def context_of(claim: RawClaim, cancelled: CancelSignal, deadline: dt.datetime |
         handler=claim.handler,
         attempt=claim.attempt,
         max_attempts=claim.max_attempts,
-        context=json.loads(claim.context or "{}"),
-        arguments=json.loads(claim.arguments or "{}"),
+        context=_decoded(claim.context),
+        arguments=_decoded(claim.arguments),
         inputs=_inputs_of(claim, errands),
         correlation_id=claim.correlation_id,
         cancelled=cancelled,
         deadline=deadline,
         tool=claim.tool,
-        checkpoint=json.loads(claim.checkpoint or "null"),
+        checkpoint=None if claim.checkpoint is None else json.loads(claim.checkpoint),
         _keep=lambda text: errands.save_checkpoint(key, text),
     )
+
+
+def _decoded(text: str | None) -> Any:
+    # most have none: the decoder is not even asked
+    return {} if text is None or text == "{}" else json.loads(text)
 
 
 class LoadedInputs(dict[str, Any]):
@@ -281,7 +286,7 @@ class LoadedInputs(dict[str, Any]):
 
 
 def _inputs_of(claim: RawClaim, errands: Errands) -> dict[str, Any]:
-    inputs: dict[str, Any] = json.loads(claim.inputs or "{}")
+    inputs: dict[str, Any] = _decoded(claim.inputs)
     if not claim.payloads:
         return inputs
     return LoadedInputs(
