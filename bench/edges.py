@@ -16,8 +16,8 @@ from pgtasker import Client
 STEPS = 100
 """Steps in each call."""
 
-_CLAIM = "select workflow_step_uuid::text as step_uuid, claim_uuid::text from tasker.claim_steps(%s, null, %s)"
-_GO_ON = (
+CLAIM = "select workflow_step_uuid::text as step_uuid, claim_uuid::text from tasker.claim_steps(%s, null, %s)"
+GO_ON = (
     "select (r.claim).workflow_step_uuid::text as step_uuid, (r.claim).claim_uuid::text"
     "  from tasker.report_and_claim(%s, %s, null, %s) r where r.outcome is null"
 )
@@ -52,10 +52,10 @@ def _walk(conn: psycopg.Connection[dict[str, Any]]) -> Iterator[Edge]:
         return lambda: conn.execute("select tasker.create_tasks(%s)", [Jsonb([{"name": name}] * STEPS)])
 
     def claim() -> list[dict[str, Any]]:
-        return conn.execute(_CLAIM, [key, STEPS]).fetchall()
+        return conn.execute(CLAIM, [key, STEPS]).fetchall()
 
     def go_on(held: list[dict[str, Any]], limit: int = STEPS) -> list[dict[str, Any]]:
-        return conn.execute(_GO_ON, [key, Jsonb(held), limit]).fetchall()
+        return conn.execute(GO_ON, [key, Jsonb(held), limit]).fetchall()
 
     held: list[dict[str, Any]] = []
     yield _counted(conn, "create_tasks", "a task of one step: pending, enqueued", create("one"))
