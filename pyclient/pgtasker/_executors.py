@@ -14,7 +14,7 @@ from collections import deque
 from concurrent.futures.process import BrokenProcessPool
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ._steps import Report, StepContext, failure, failure_of, run_handler
+from ._steps import Cancelled, Report, StepContext, failure, failure_of, run_handler
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -32,9 +32,7 @@ if TYPE_CHECKING:
 class Executor(Protocol):
     """Runs sync handlers and delivers each report on the event loop's thread."""
 
-    def submit(
-        self, handler: Handler, claim: RawClaim, cancelled: threading.Event, deadline: dt.datetime | None
-    ) -> None:
+    def submit(self, handler: Handler, claim: RawClaim, cancelled: Cancelled, deadline: dt.datetime | None) -> None:
         """Run a handler as soon as there is room."""
         ...
 
@@ -65,7 +63,7 @@ class ThreadExecutor:
         self._loop = loop
         self._deliver = deliver
         self._errands = errands
-        self._jobs: queue.SimpleQueue[tuple[Handler, RawClaim, threading.Event, dt.datetime | None] | None] = (
+        self._jobs: queue.SimpleQueue[tuple[Handler, RawClaim, Cancelled, dt.datetime | None] | None] = (
             queue.SimpleQueue()
         )
         self._done: deque[tuple[RawClaim, Report]] = deque()
@@ -73,9 +71,7 @@ class ThreadExecutor:
         self._threads: list[threading.Thread] = []
         self._open = 0
 
-    def submit(
-        self, handler: Handler, claim: RawClaim, cancelled: threading.Event, deadline: dt.datetime | None
-    ) -> None:
+    def submit(self, handler: Handler, claim: RawClaim, cancelled: Cancelled, deadline: dt.datetime | None) -> None:
         """Run a handler as soon as a thread is free."""
         self._open += 1
         if self._open > len(self._threads) and len(self._threads) < self._size:
@@ -173,7 +169,7 @@ class ProcessExecutor:
         self._deliver = deliver
         self._errands = errands
         self._processes = multiprocessing.get_context("spawn")
-        self._waiting: deque[tuple[Handler, RawClaim, threading.Event, dt.datetime | None]] = deque()
+        self._waiting: deque[tuple[Handler, RawClaim, Cancelled, dt.datetime | None]] = deque()
         self._slots: dict[tuple[UUID, UUID], int] = {}
         self._stopped = False
         self._start()
@@ -188,9 +184,7 @@ class ProcessExecutor:
             initargs=(self._flags, far_end, self._errands),
         )
 
-    def submit(
-        self, handler: Handler, claim: RawClaim, cancelled: threading.Event, deadline: dt.datetime | None
-    ) -> None:
+    def submit(self, handler: Handler, claim: RawClaim, cancelled: Cancelled, deadline: dt.datetime | None) -> None:
         """Run a handler as soon as a process is free."""
         self._waiting.append((handler, claim, cancelled, deadline))
         self._fill()

@@ -10,7 +10,7 @@ import threading
 import time
 import traceback
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from uuid import UUID
 
 from ._errands import in_thread
@@ -73,6 +73,34 @@ class CancelSignal(Protocol):
     def wait(self, timeout: float | None = None) -> bool:
         """Pause up to ``timeout`` seconds, less if the step is taken away; returns ``is_set()``."""
         ...
+
+
+class Cancelled:
+    """The signal of one step. Few handlers wait on it: the event for that is made for the first one who does."""
+
+    __slots__ = ("_event", "_is_set")
+    _guard: ClassVar = threading.Lock()
+
+    def __init__(self) -> None:
+        self._is_set = False
+        self._event: threading.Event | None = None
+
+    def is_set(self) -> bool:
+        return self._is_set
+
+    def set(self) -> None:
+        with self._guard:
+            self._is_set = True
+            if self._event is not None:
+                self._event.set()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        with self._guard:
+            if self._is_set:
+                return True
+            if self._event is None:
+                self._event = threading.Event()
+        return self._event.wait(timeout)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,12 +207,6 @@ def seconds_allowed(claim: RawClaim) -> float | None:
         return None
     seconds = claim.timeout.total_seconds()
     return seconds - min(1.0, seconds / 20)
-
-
-def deadline_of(claim: RawClaim) -> dt.datetime | None:
-    """Return when the handler of a step claimed just now must have ended."""
-    seconds = seconds_allowed(claim)
-    return None if seconds is None else dt.datetime.now(dt.UTC) + dt.timedelta(seconds=seconds)
 
 
 def context_of(claim: RawClaim, cancelled: CancelSignal, deadline: dt.datetime | None, errands: Errands) -> StepContext:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import datetime as dt
 import inspect
 import json
 import logging
@@ -41,11 +42,11 @@ from ._listener_async import AsyncListener
 from ._rows import DriveCounts, StepOutcome, TaskOverview, TickCounts
 from ._statements import RawClaim
 from ._steps import (
+    Cancelled,
     Report,
     StepContext,
     context_of,
     current_step,
-    deadline_of,
     failure,
     failure_of,
     seconds_allowed,
@@ -66,8 +67,6 @@ from .errors import (
 )
 
 if TYPE_CHECKING:
-    import datetime as dt
-
     from ._acceptance import Check
     from ._statements import Statement
     from ._tracing import Carrier
@@ -166,7 +165,8 @@ class Running:
         waiting: it has ended after its time, and waits for the server to take it.
         cleaning: its clean-up hook runs.
         reporting: the report of its checks is under way, so that not holding it any more means nothing.
-        timer: of its time.
+        time_up_at: when its time for the work is over, by the clock of the event loop.
+        patience: until its timeout is reported from here.
         task: what runs for it in the event loop: an async handler, its checks, or its clean-up hook.
         trace: the trace context of its claim, where spans are made.
     """
@@ -174,13 +174,14 @@ class Running:
     claim: RawClaim
     known_since: float
     deadline: dt.datetime | None = None
-    cancelled: threading.Event = field(default_factory=threading.Event)
+    cancelled: Cancelled = field(default_factory=Cancelled)
     taken_away: bool = False
     timed_out: bool = False
     waiting: bool = False
     cleaning: bool = False
     reporting: bool = False
-    timer: asyncio.TimerHandle | None = None
+    time_up_at: float | None = None
+    patience: asyncio.TimerHandle | None = None
     task: asyncio.Task[None] | None = None
     trace: Carrier | None = None
 
@@ -333,6 +334,7 @@ class Engine:
         # The longest handler run of late, forgotten slowly: it tells how far ahead it is safe to claim.
         self._slowest = float("inf")
         self._told_at: dict[str, float] = {}
+        self._time_watch: asyncio.TimerHandle | None = None
         now = time.monotonic()
         self._report_at = self._look_at = self._drive_at = self._tick_at = self._watch_at = now
         self._reconcile_at = now + settings.lease
@@ -1071,18 +1073,19 @@ class Engine:
     # ---------------------------------------------------------------------------------------------------- handlers
 
     def _dispatch(self, claims: list[RawClaim]) -> None:
-        now = time.monotonic()
+        now, today = time.monotonic(), dt.datetime.now(dt.UTC)
         settings = self.settings
         self.counts.claimed += len(claims)
         for claim in claims:
             if claim.attempt > 1:
                 self._take_away_earlier_attempts(claim)
-            deadline = deadline_of(claim)
+            seconds = seconds_allowed(claim)
+            deadline = None if seconds is None else today + dt.timedelta(seconds=seconds)
             entry = Running(claim, now, deadline, trace=self._traces.pop(claim.key, None))
             self._running[claim.key] = entry
-            seconds = seconds_allowed(claim)
             if seconds is not None:
-                entry.timer = self._loop.call_later(seconds, self._time_is_up, entry)
+                entry.time_up_at = self._loop.time() + seconds
+                self._watch_times(entry.time_up_at)
             name = claim.handler if claim.handler in settings.handler_names else ANY_HANDLER  # no others are handed out
             if handler := settings.sync_handlers.get(name):
                 self._submit(handler, entry)
@@ -1099,6 +1102,24 @@ class Engine:
         for entry in self.running():
             if entry.claim.workflow_step_uuid == claim.workflow_step_uuid:
                 self.take_away(entry)
+
+    def _watch_times(self, at: float) -> None:
+        """Look when the first step's time is over: one timer for all of them, since hardly any needs its own."""
+        if self._time_watch is None or at < self._time_watch.when():
+            if self._time_watch is not None:
+                self._time_watch.cancel()
+            self._time_watch = self._loop.call_at(at, self._look_at_times)
+
+    def _look_at_times(self) -> None:
+        self._time_watch = None
+        now = self._loop.time() + 0.001  # a timer may come a tick early
+        for entry in self.running():
+            if entry.time_up_at is not None and entry.time_up_at <= now:
+                entry.time_up_at = None
+                self._time_is_up(entry)
+        later = [entry.time_up_at for entry in self.running() if entry.time_up_at is not None]
+        if later:
+            self._watch_times(min(later))
 
     def _time_is_up(self, entry: Running) -> None:
         """End what runs for a step whose time is over; a sync handler can only be told.
@@ -1164,8 +1185,8 @@ class Engine:
 
     def _forget(self, entry: Running) -> None:
         self._running.pop(entry.claim.key, None)
-        if entry.timer is not None:
-            entry.timer.cancel()
+        if entry.patience is not None:
+            entry.patience.cancel()
 
     def _report(self, entry: Running, report: Report) -> None:
         self._forget(entry)
@@ -1208,7 +1229,7 @@ class Engine:
         else:
             entry.waiting = True
             entry.task = None
-            entry.timer = self._loop.call_later(_TIMEOUT_PATIENCE, self._report_timeout, entry)
+            entry.patience = self._loop.call_later(_TIMEOUT_PATIENCE, self._report_timeout, entry)
         self._wake.set()
 
     def _report_timeout(self, entry: Running) -> None:
@@ -1296,9 +1317,7 @@ class Engine:
             self.counts.refused += 1
             self._forget(entry)
             return False
-        if entry.timer is not None:
-            # Its time was for the work; each check has its own.
-            entry.timer.cancel()
+        entry.time_up_at = None  # its time was for the work; each check has its own
         return True
 
     async def _end_validation(self, entry: Running, passed: bool, details: dict[str, Any]) -> None:
