@@ -17,6 +17,8 @@ from psycopg.types.json import Jsonb
 
 from bench import server
 from bench.edges import CLAIM, GO_ON
+from bench.systems.pgtasker_worker import graph_of
+from bench.workloads import Workload
 from pgtasker import Client, migrate
 
 SIZES = (1, 10, 100, 1_000)
@@ -74,10 +76,9 @@ class Session:
 def main() -> int:
     with server.running() as running, running.database() as database:
         migrate.upgrade(database.dsn)
-        chain = [{"name": f"s{n}", "handler": "noop", "depends_on": [f"s{n - 1}"] if n else []} for n in range(CHAIN)]
         with Client(database.dsn) as client:
-            client.register_template({"name": "one", "version": "1", "steps": chain[:1]})
-            client.register_template({"name": "chain", "version": "1", "steps": chain})
+            for name, size in (("one", 1), ("chain", CHAIN)):
+                client.register_template({**graph_of(Workload(name, "chain", 1, size)), "name": name})
         session = Session(database.dsn)
         session.jobs(100)
         session.chains(100)

@@ -1073,7 +1073,7 @@ class Engine:
     # ---------------------------------------------------------------------------------------------------- handlers
 
     def _dispatch(self, claims: list[RawClaim]) -> None:
-        now, today = time.monotonic(), dt.datetime.now(dt.UTC)
+        now, loop_now, today = time.monotonic(), self._loop.time(), dt.datetime.now(dt.UTC)
         settings = self.settings
         self.counts.claimed += len(claims)
         for claim in claims:
@@ -1084,7 +1084,7 @@ class Engine:
             entry = Running(claim, now, deadline, trace=self._traces.pop(claim.key, None))
             self._running[claim.key] = entry
             if seconds is not None:
-                entry.time_up_at = self._loop.time() + seconds
+                entry.time_up_at = loop_now + seconds
                 self._watch_times(entry.time_up_at)
             name = claim.handler if claim.handler in settings.handler_names else ANY_HANDLER  # no others are handed out
             if handler := settings.sync_handlers.get(name):

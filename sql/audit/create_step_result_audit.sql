@@ -3,12 +3,10 @@ language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-  v_series text := tasker.uuid_series();
 begin
   insert into tasker.workflow_step_result_audit
     (workflow_step_result_audit_uuid, workflow_step_uuid, workflow_step_transition_uuid, task_uuid, namespace, worker_uuid, correlation_id, success, execution_time_ms)
-  select tasker.uuid_at(v_series, row_number() over ()), a.workflow_step_uuid, a.workflow_step_transition_uuid, a.task_uuid, a.namespace,
+  select tasker.uuid_at((select tasker.uuid_series()), row_number() over ()), a.workflow_step_uuid, a.workflow_step_transition_uuid, a.task_uuid, a.namespace,
          (a.metadata ->> 'worker_uuid')::uuid,
          (a.metadata ->> 'correlation_id')::uuid,
          coalesce((a.metadata ->> 'success')::boolean, not rule.is_failure),

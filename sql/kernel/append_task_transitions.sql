@@ -12,7 +12,6 @@ as $$
 declare
   v_expected int;
   v_started  uuid[];
-  v_series   text := tasker.uuid_series();
 begin
   if coalesce(cardinality(p_moves), 0) = 0 then
     return;
@@ -31,7 +30,7 @@ begin
   )
   insert into tasker.task_transitions
     (task_transition_uuid, task_uuid, namespace, lifecycle, to_state, from_state, event, processor_uuid, metadata, sort_key, most_recent)
-  select tasker.uuid_at(v_series, m.ordinality), m.task_uuid, m.namespace, m.lifecycle, m.to_state, m.from_state, m.event, m.processor_uuid, m.metadata,
+  select tasker.uuid_at((select tasker.uuid_series()), m.ordinality), m.task_uuid, m.namespace, m.lifecycle, m.to_state, m.from_state, m.event, m.processor_uuid, m.metadata,
          m.sort_key, m.most_recent
     from unnest(p_moves) with ordinality as m
    where (select count(*) from ended) = coalesce(cardinality(v_started), 0);

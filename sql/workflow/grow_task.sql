@@ -12,7 +12,8 @@ set enable_mergejoin = off
 set jit = off
 as $$
 declare
-  v_uuids uuid[] := array(select tasker.uuid_generate_v7() from generate_series(1, cardinality(p_steps)));
+  v_series text := tasker.uuid_series();  -- a step and its first move take two of it
+  v_uuids uuid[] := array(select tasker.uuid_at(v_series, 2 * n) from generate_series(1, cardinality(p_steps)) n order by n);
   v_first int := p_steps[1].ordinal;
   v_moves tasker.step_move[];
   v_ready uuid[];
@@ -65,7 +66,7 @@ begin
       from (select u.to_step_uuid, count(*)::int as steps from unnest(p_to) as u(to_step_uuid) group by 1) f
      where s.workflow_step_uuid = f.to_step_uuid
   )
-  select array_agg((tasker.uuid_generate_v7(), s.step_uuid, s.task_uuid, s.namespace, s.step_lifecycle, null, 'create', s.initial_state, 1, true,
+  select array_agg((tasker.uuid_at(v_series, 2 * s.ordinality + 1), s.step_uuid, s.task_uuid, s.namespace, s.step_lifecycle, null, 'create', s.initial_state, 1, true,
                     '{"grown": true}')::tasker.step_move order by s.ordinal)
     into v_moves
     from steps_to_be s;
