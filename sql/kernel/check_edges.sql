@@ -6,6 +6,9 @@ as $$
 declare
   v_bad record;
 begin
+  if not exists (select from appended) then  -- tasks of one step have none
+    return null;
+  end if;
   select e.* into v_bad
     from appended e
     left join lateral (select s.task_uuid from tasker.workflow_steps s where s.workflow_step_uuid = e.from_step_uuid limit 1) f on true

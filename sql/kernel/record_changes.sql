@@ -3,14 +3,17 @@ language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_told boolean;
 begin
   insert into tasker.changes (log, transition_uuids)
   select 'task', array_agg(a.task_transition_uuid order by a.task_uuid, a.sort_key)
     from appended a
-  having count(*) > 0;
-
+  having count(*) > 0
   -- one look at a tiny table decides whether anybody wants to hear of it
-  if exists (select from tasker.task_namespaces n where n.notifications in ('tasks', 'all')) then
+  returning exists (select from tasker.task_namespaces n where n.notifications in ('tasks', 'all')) into v_told;
+
+  if v_told then
     perform tasker.notify_chunked('tasker_task_state', array_agg(
               jsonb_build_object('task_uuid', a.task_uuid, 'namespace', a.namespace, 'from_state', a.from_state,
                                  'to_state', a.to_state, 'event', a.event, 'sort_key', a.sort_key,
@@ -37,13 +40,16 @@ language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_told boolean;
 begin
   insert into tasker.changes (log, transition_uuids)
   select 'step', array_agg(a.workflow_step_transition_uuid order by a.workflow_step_uuid, a.sort_key)
     from appended a
-  having count(*) > 0;
+  having count(*) > 0
+  returning exists (select from tasker.task_namespaces n where n.notifications = 'all') into v_told;
 
-  if exists (select from tasker.task_namespaces n where n.notifications = 'all') then
+  if v_told then
     perform tasker.notify_chunked('tasker_step_state', array_agg(
               jsonb_build_object('workflow_step_uuid', a.workflow_step_uuid, 'task_uuid', a.task_uuid,
                                  'namespace', a.namespace, 'from_state', a.from_state, 'to_state', a.to_state,

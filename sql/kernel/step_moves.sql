@@ -17,7 +17,9 @@ begin
   select tasker.uuid_at(v_series, asked.position), s.workflow_step_uuid, s.task_uuid, s.namespace, s.lifecycle,
          c.to_state, r.event, r.to_state, c.sort_key + 1, true, p_metadata
     from unnest(p_step_uuids) with ordinality as asked(workflow_step_uuid, position)
-   cross join lateral (select * from tasker.workflow_steps s
+   cross join lateral (select s.workflow_step_uuid, s.task_uuid, s.namespace, s.lifecycle, s.unmet_dependencies, s.attempts, s.max_attempts,
+                              s.retryable, s.claim_uuid
+                         from tasker.workflow_steps s
                         where s.workflow_step_uuid = asked.workflow_step_uuid limit 1) s
    cross join lateral (select t.to_state, t.sort_key, t.metadata
                          from tasker.workflow_step_transitions t

@@ -66,9 +66,7 @@ begin
       exit when cardinality(v_without) = cardinality(v_first) and v_limit.limit_uuid = all (v_at);
     end loop;
   end loop;
-  perform tasker.enqueue_steps(array(select f.workflow_step_uuid from unnest(v_on) with ordinality as f order by f.ordinality),
-                               array(select f.task_uuid from unnest(v_on) with ordinality as f order by f.ordinality),
-                               array(select f.namespace from unnest(v_on) with ordinality as f order by f.ordinality));
+  perform tasker.enqueue_steps(array(select f.workflow_step_uuid from unnest(v_on) with ordinality as f order by f.ordinality));
   perform tasker.watch_limits(array(select distinct l from unnest(v_lines) l), p_now, case when cardinality(v_on) > 0 then 0 else p_round end);
 end
 $$;

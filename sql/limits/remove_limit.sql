@@ -29,7 +29,7 @@ begin
   )
   select array_agg((g.*)::tasker.limit_waits order by g.place) into v_waiting from gone g;
   -- claimed anew, they ask what other limits say
-  perform tasker.enqueue_steps(array_agg(w.workflow_step_uuid order by w.place), array_agg(w.task_uuid order by w.place), array_agg(w.namespace order by w.place))
+  perform tasker.enqueue_steps(array_agg(w.workflow_step_uuid order by w.place))
      from unnest(v_waiting) w
     cross join lateral (select c.sort_key from tasker.workflow_step_transitions c
                          where c.workflow_step_uuid = w.workflow_step_uuid and c.most_recent limit 1) c

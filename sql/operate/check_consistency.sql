@@ -121,7 +121,7 @@ as $$
      and (p_task_uuid is null or exists (select from steps s where s.workflow_step_uuid = any (k.step_uuids)))
   union all
   select 'queued_without_message', 'step', s.workflow_step_uuid, jsonb_build_object('state', s.to_state, 'queue', n.queue_name),
-         format('select tasker.enqueue_steps(array[%L::uuid], array[%L::uuid], array[%L])', s.workflow_step_uuid, s.task_uuid, s.namespace)
+         format('select tasker.enqueue_steps(array[%L::uuid])', s.workflow_step_uuid)
     from steps s join tasker.task_namespaces n on n.namespace = s.namespace
    where s.is_queued and not s.task_ended
      and not exists (select from queued q where (q.queue_name = 'orchestration_step_results') = tasker.runs_in_engine(s.options)

@@ -28,7 +28,7 @@ begin
   -- what was found was found without a lock
   if p_problem = 'queued_without_message'
      and (v_phase in ('queued', 'trial') or (v_phase = 'pending' and v_step.handed_out_at is not null)) then
-    perform tasker.enqueue_steps(array[p_step_uuid], array[p_task_uuid], array[v_step.namespace]);
+    perform tasker.enqueue_steps(array[p_step_uuid]);
   elsif p_problem = 'waits_for_what_is_there' then
     perform tasker.tell_step(p_step_uuid);
   elsif p_problem = 'reported_without_message' and v_phase in ('reported_success', 'reported_failure') then

@@ -2,18 +2,13 @@ create or replace function tasker.requeue_steps(p_timers tasker.timers[]) return
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-  v_steps      uuid[];
-  v_tasks      uuid[];
-  v_namespaces text[];
 begin
-  select array_agg(t.workflow_step_uuid), array_agg(t.task_uuid), array_agg(t.namespace)
-    into v_steps, v_tasks, v_namespaces
-    from unnest(p_timers) t
-   cross join lateral (select c.sort_key from tasker.workflow_step_transitions c
-                        where c.workflow_step_uuid = t.workflow_step_uuid and c.most_recent limit 1) c
-   where t.kind = 'requeue' and c.sort_key = t.sort_key;
-  perform tasker.enqueue_steps(v_steps, v_tasks, v_namespaces);
+  perform tasker.enqueue_steps(array(
+    select t.workflow_step_uuid
+      from unnest(p_timers) t
+     cross join lateral (select c.sort_key from tasker.workflow_step_transitions c
+                          where c.workflow_step_uuid = t.workflow_step_uuid and c.most_recent limit 1) c
+     where t.kind = 'requeue' and c.sort_key = t.sort_key));
 end
 $$;
 comment on function tasker.requeue_steps(tasker.timers[]) is

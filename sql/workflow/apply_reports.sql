@@ -44,28 +44,29 @@ begin
 
   with judged as materialized (
     select r.position, r.step_uuid, r.metadata, s.task_uuid, s.namespace, s.lifecycle, s.claim_uuid, s.worker_uuid,
-           s.attempts, s.sensitive_result, t.correlation_id, c.to_state as state, c.sort_key, rule.event, rule.to_state,
+           s.attempts, s.sensitive_result, c.to_state as state, c.sort_key, rule.event, rule.to_state,
            case when r.problem is not null then 'TK400'
                 when s.workflow_step_uuid is null then 'TK404'
+                when r.claim_uuid is null then 'TK412'
                 -- the answer to the first report was lost and the worker repeats it: say what is, change nothing
-                when s.claim_uuid is distinct from r.claim_uuid and reported.claim_uuid = r.claim_uuid then 'repeated'
-                when r.claim_uuid is null or s.claim_uuid is distinct from r.claim_uuid then 'TK412'
+                when s.claim_uuid is distinct from r.claim_uuid
+                  then case when (select (p.metadata ->> 'claim_uuid')::uuid from tasker.workflow_step_transitions p
+                                   where p.workflow_step_transition_uuid = s.result_transition_uuid
+                                     and not p.metadata ?| array['lease_expired', 'timed_out']) = r.claim_uuid
+                            then 'repeated' else 'TK412' end
                 when rule.event is null then 'TK409'
                 -- what the engine reports it always can
                 when tasker.is_large(r.metadata) and not r.metadata ?| array['lease_expired', 'timed_out']
                      and octet_length(r.metadata::text) > (select n.payload_limit from tasker.task_namespaces n where n.namespace = s.namespace)
-                  then 'TK413' end as verdict,
-           r.problem
+                  then 'TK413' end as verdict
       from unnest(p_reports) r
-      left join lateral (select * from tasker.workflow_steps s
+      left join lateral (select s.workflow_step_uuid, s.task_uuid, s.namespace, s.lifecycle, s.claim_uuid, s.worker_uuid, s.attempts, s.max_attempts,
+                                s.unmet_dependencies, s.retryable, s.sensitive_result, s.result_transition_uuid
+                           from tasker.workflow_steps s
                           where s.workflow_step_uuid = r.step_uuid
                             and (v_bound is null or s.namespace = any (v_bound)) limit 1) s on true
-      left join lateral (select t.correlation_id from tasker.tasks t where t.task_uuid = s.task_uuid limit 1) t on true
       left join lateral (select c.to_state, c.sort_key from tasker.workflow_step_transitions c
                           where c.workflow_step_uuid = s.workflow_step_uuid and c.most_recent limit 1) c on true
-      left join lateral (select (p.metadata ->> 'claim_uuid')::uuid as claim_uuid from tasker.workflow_step_transitions p
-                          where p.workflow_step_transition_uuid = s.result_transition_uuid
-                            and not p.metadata ?| array['lease_expired', 'timed_out'] limit 1) reported on true
       left join lateral (select x.event, x.to_state from tasker.lifecycle_transitions x
                           where x.lifecycle = s.lifecycle and x.from_state = c.to_state
                             and x.operation = any (case when r.success then array['report_success']
@@ -86,21 +87,13 @@ begin
   select array_agg((tasker.uuid_at(v_series, k.position), k.step_uuid, k.task_uuid, k.namespace, k.lifecycle, k.state, k.event,
                     k.to_state, k.sort_key + 1, true,
                     k.metadata || jsonb_build_object('worker_uuid', k.worker_uuid, 'claim_uuid', k.claim_uuid,
-                                                     'correlation_id', k.correlation_id, 'attempt', k.attempts)
+                                                     'correlation_id', (select t.correlation_id from tasker.tasks t where t.task_uuid = k.task_uuid),
+                                                     'attempt', k.attempts)
                    )::tasker.step_move order by k.step_uuid) filter (where k.is_taken),
          array_agg(case when k.verdict like 'TK%' then k.verdict end order by k.position),
-         array_agg(case k.verdict
-                     when 'TK400' then k.problem
-                     when 'TK404' then format('there is no step %s', k.step_uuid)
-                     when 'TK412' then format('step %s is not held under this claim any more: its lease ended or it was taken away',
-                                              k.step_uuid)
-                     when 'TK409' then format('step %s is %s: it takes no result', k.step_uuid, k.state)
-                     when 'TK413' then tasker.too_large(format('what step %s reports', k.step_uuid), octet_length(k.metadata::text), k.namespace,
-                                                        (select n.payload_limit from tasker.task_namespaces n where n.namespace = k.namespace)) end
-                   order by k.position),
          array_agg(case when k.verdict is null then k.new_state else k.state end order by k.position),
          (count(*) filter (where k.verdict like 'TK%'))::int, bool_or(k.is_taken and (k.sensitive_result or tasker.is_large(k.metadata)))
-    into v_moves, v_codes, v_messages, v_states, v_refused, v_apart
+    into v_moves, v_codes, v_states, v_refused, v_apart
     from ranked k;
 
   if v_apart then
@@ -163,6 +156,18 @@ begin
   end if;
 
   if v_refused > 0 then
+    v_messages := array(
+      select case r.code
+               when 'TK400' then r.problem
+               when 'TK404' then format('there is no step %s', r.step_uuid)
+               when 'TK412' then format('step %s is not held under this claim any more: its lease ended or it was taken away', r.step_uuid)
+               when 'TK409' then format('step %s is %s: it takes no result', r.step_uuid, r.state)
+               when 'TK413' then tasker.too_large(format('what step %s reports', r.step_uuid), octet_length(r.metadata::text), n.namespace, n.payload_limit) end
+        from unnest(p_reports, v_codes, v_states) with ordinality
+               as r(position, step_uuid, claim_uuid, success, metadata, problem, code, state, place)
+        left join lateral (select n.namespace, n.payload_limit from tasker.workflow_steps s join tasker.task_namespaces n on n.namespace = s.namespace
+                            where s.workflow_step_uuid = r.step_uuid limit 1) n on true
+       order by r.place);
     perform tasker.reject_transition('step', r.step_uuid, r.code, r.message,
                                      jsonb_build_object('claim_uuid', r.claim_uuid, 'success', r.success))
        from unnest(p_reports, v_codes, v_messages)

@@ -13,9 +13,7 @@ declare
   v_found   tasker.tasks[];
   v_other   record;
   v_parent  uuid;
-  -- first steps that are more than a call of their handler are looked at once their task stands
-  v_judged  uuid[] := array(select distinct s.named_task_uuid from unnest(p_steps) s 
-                             where (s.condition is not null or s.options is not null) and s.depends_on = '{}');
+  v_judged  uuid[];
   -- most tasks are nothing but steps in their order: one look tells that nothing of this concerns them
   v_plain   boolean := not exists (select from unnest(p_tasks) t
                                     where t.parent_task_uuid is not null or t.worker_count is not null or t.priority <> 0 or t.sensitive is not null)
@@ -28,6 +26,9 @@ begin
       where t.resumes_task_uuid is null and t.compensates_task_uuid is null;  -- what a task had those that resume or undo it have too
   end if;
   if not v_plain then
+    -- first steps that are more than a call of their handler are looked at once their task stands
+    v_judged := array(select distinct s.named_task_uuid from unnest(p_steps) s
+                       where (s.condition is not null or s.options is not null) and s.depends_on = '{}');
     select t.parent_task_uuid into v_parent
       from unnest(p_tasks) t
      where t.parent_task_uuid is not null and t.resumes_task_uuid is null and t.compensates_task_uuid is null  -- those stand where the other one stood
@@ -72,7 +73,7 @@ begin
                                       where (t.worker_count is not null or p_plans[t.ordinality] = any (v_judged)) and p_start[t.ordinality]));
   end if;
   if cardinality(v_created) = cardinality(p_tasks) then
-    return array(select t.task_uuid from unnest(p_tasks) with ordinality as t order by t.ordinality);
+    return v_created;
   end if;
 
   -- some keys were taken, perhaps by a call that ran beside this one and has committed by now

@@ -79,7 +79,9 @@ begin
            coalesce(p_processor_uuid, (select p.processor_uuid from tasker.processors p
                                         where p.processor_uuid = c.processor_uuid and p.lease_expires_at > tasker.clock())) as processor_uuid
       from unnest(p_task_uuids) as asked(task_uuid)
-     cross join lateral (select * from tasker.tasks t where t.task_uuid = asked.task_uuid limit 1) t
+     cross join lateral (select t.task_uuid, t.namespace, t.lifecycle, t.total_steps, t.pending_steps, t.in_flight_steps, t.waiting_retry_steps,
+                               t.satisfied_steps, t.failed_steps, t.failed_critical_steps, t.max_retries, t.retry_count, t.worker_count, t.final_validation
+                          from tasker.tasks t where t.task_uuid = asked.task_uuid limit 1) t
      cross join lateral (select c.to_state, c.sort_key, c.processor_uuid from tasker.task_transitions c
                           where c.task_uuid = t.task_uuid and c.most_recent limit 1) c
       join tasker.task_namespaces n on n.namespace = t.namespace

@@ -14,7 +14,8 @@ begin
          m.to_state, r.event, r.to_state, m.sort_key + 1, true,
          coalesce(p_metadata, jsonb_build_object('attempt', m.metadata -> 'attempt'))
     from unnest(p_moves) with ordinality as m
-   cross join lateral (select * from tasker.workflow_steps s
+   cross join lateral (select s.unmet_dependencies, s.attempts, s.max_attempts, s.retryable
+                         from tasker.workflow_steps s
                         where s.workflow_step_uuid = m.workflow_step_uuid limit 1) s
    cross join lateral (select r.event, r.to_state
                          from tasker.lifecycle_transitions r

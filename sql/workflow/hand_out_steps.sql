@@ -27,8 +27,7 @@ begin
   if cardinality(v_taken) > 0 then
     perform tasker.hold_steps(v_taken, p_claimant);
   end if;
-  perform tasker.enqueue_steps(array(select m.workflow_step_uuid from unnest(v_left) m), array(select m.task_uuid from unnest(v_left) m),
-                               array(select m.namespace from unnest(v_left) m), true);
+  perform tasker.enqueue_steps(array(select m.workflow_step_uuid from unnest(v_left) m), true);
 end
 $$;
 comment on function tasker.hand_out_steps(tasker.step_move[], boolean, tasker.claimant) is

@@ -21,9 +21,12 @@ begin
             from tasker.step_checkpoints k where k.workflow_step_uuid = s.workflow_step_uuid),
          case when m.inputs is not null then m.payloads else i.payloads end
     from unnest(p_step_uuids) with ordinality as claimed(workflow_step_uuid, position)
-   cross join lateral (select * from tasker.workflow_steps s
+   cross join lateral (select s.workflow_step_uuid, s.task_uuid, s.namespace, s.name, s.handler, s.attempts, s.max_attempts, s.claim_uuid, s.timeout,
+                              s.sensitive, s.named_step_uuid, s.arguments, s.options, s.tool, s.acceptance, s.sensitive_result
+                         from tasker.workflow_steps s
                         where s.workflow_step_uuid = claimed.workflow_step_uuid limit 1) s
-   cross join lateral (select * from tasker.tasks t where t.task_uuid = s.task_uuid limit 1) t
+   cross join lateral (select t.task_uuid, t.name, t.sensitive, t.context, t.correlation_id
+                         from tasker.tasks t where t.task_uuid = s.task_uuid limit 1) t
    cross join lateral (select c.lease_expires_at from tasker.step_claims c where c.claim_uuid = s.claim_uuid limit 1) c
    cross join lateral tasker.step_inputs(s.workflow_step_uuid, false) i
     left join lateral tasker.step_inputs_of_element(case when s.options ? 'element' then s.workflow_step_uuid end) m on true

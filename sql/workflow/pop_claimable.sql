@@ -14,6 +14,7 @@ declare
   v_waiting  uuid[];
   v_limited  uuid[];
   v_rounds   int := 0;
+  v_more     boolean;  -- so many messages were there as asked for
 begin
   if to_regclass('pgmq.' || quote_ident('q_' || p_queue_name)) is null then
     return v_steps;
@@ -25,6 +26,7 @@ begin
       into v_messages
       from pgmq.pop(p_queue_name, p_limit - cardinality(v_steps)) p;
     exit when v_messages is null;
+    v_more := cardinality(v_messages) = p_limit - cardinality(v_steps);
 
     -- what nobody of ours sent would otherwise come back for ever
     if exists (select from unnest(v_messages) m where tasker.is_uuid(m ->> 'step_uuid') is not true) then
@@ -66,7 +68,7 @@ begin
     end if;
     v_steps := v_steps || v_found;
     v_rounds := v_rounds + least(cardinality(v_waiting) + cardinality(v_limited) + coalesce(cardinality(v_foreign), 0), 1);
-    exit when cardinality(v_steps) >= p_limit or v_rounds >= 50;
+    exit when not v_more or cardinality(v_steps) >= p_limit or v_rounds >= 50;
   end loop;
   return v_steps;
 end

@@ -1,7 +1,7 @@
 create or replace function tasker.step_inputs_of_element(p_step_uuid uuid)
   returns table (arguments jsonb, inputs jsonb, payloads text[], context_list text[])
 language sql
-stable
+stable strict
 begin atomic
   select case when m.sensitive is null then m.arguments
               else tasker.reveal(coalesce(m.named_step_uuid, m.workflow_step_uuid), 'arguments', m.arguments) end
@@ -9,7 +9,7 @@ begin atomic
          i.inputs #- case when l.keys[1] = 'inputs' then l.keys[2:] else '{}' end, i.payloads,
          case when l.keys[1] = 'context' then l.keys[2:] end
     from tasker.workflow_steps s
-   cross join lateral (select m.* from tasker.workflow_step_edges e
+   cross join lateral (select m.workflow_step_uuid, m.named_step_uuid, m.sensitive, m.arguments, m.options from tasker.workflow_step_edges e
                          join tasker.workflow_steps m on m.workflow_step_uuid = e.to_step_uuid and m.options ? 'elements'
                         where e.from_step_uuid = s.workflow_step_uuid and e.task_uuid = s.task_uuid limit 1) m
    cross join lateral (select array(select k from jsonb_array_elements_text(m.options -> 'list') k) as keys) l

@@ -68,8 +68,10 @@ begin
                                jsonb_build_object('problems', v_problems), 'Nothing was created. Mend every problem and send it again.');
   end if;
 
-  perform tasker.refuse_foreign_namespace(n.namespace)
-     from (select distinct coalesce(r.request ->> 'namespace', 'default') as namespace from jsonb_array_elements(p_requests) as r(request)) n;
+  if tasker.bound_namespaces() is not null then
+    perform tasker.refuse_foreign_namespace(n.namespace)
+       from (select distinct coalesce(r.request ->> 'namespace', 'default') as namespace from jsonb_array_elements(p_requests) as r(request)) n;
+  end if;
 
   with requests as materialized (
     select r.position, r.request, coalesce(r.request ->> 'namespace', 'default') as namespace, r.request ->> 'name' as name,
@@ -87,7 +89,7 @@ begin
            (t.configuration ->> 'worker_count')::int as worker_count, tasker.text_array(t.configuration -> 'sensitive') as sensitive,
            coalesce((t.configuration ->> 'final_validation')::boolean, false) as final_validation
       from (select distinct r.namespace, r.name, r.version from requests r) a
-      left join lateral (select t.* from tasker.named_tasks t
+      left join lateral (select t.named_task_uuid, t.namespace, t.name, t.version, t.vocabulary, t.configuration from tasker.named_tasks t
                           where t.namespace = a.namespace and t.name = a.name and (a.version is null or t.version = a.version)
                           order by t.created_at desc, t.named_task_uuid desc limit 1) t on true
   ), parents as (

@@ -75,7 +75,7 @@ begin
   end if;
 
   if v_state.phase = 'queued' then
-    perform tasker.enqueue_steps(array[p_step_uuid], array[v_task], array[v_step.namespace]);
+    perform tasker.enqueue_steps(array[p_step_uuid]);
   elsif v_state.phase in ('reported_success', 'reported_failure') then
     perform tasker.release_claims(array[p_step_uuid]);
     perform tasker.wake_orchestration(array[p_step_uuid]);
