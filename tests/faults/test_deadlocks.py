@@ -12,7 +12,7 @@ from uuid import UUID
 import psycopg
 from psycopg.types.json import Jsonb
 
-from tests.workflow.engine import BY, Engine, Row, graph, in_parallel, report_of, step
+from tests.workflow.engine import BY, Background, Engine, Row, graph, in_parallel, report_of, step
 from tests.workflow.fixtures import OpenEngine, on_one_server
 
 SECONDS = 20.0
@@ -302,3 +302,45 @@ def test_eight_sessions_call_everything_and_never_deadlock(engine: Engine, open_
         engine.rows("select * from tasker.timeline where task_uuid = %s order by at", t) for t in tasks_of
     ]
     assert engine.table("recover") == []
+
+
+def test_a_command_takes_its_step_and_those_that_wait_for_it_in_one_order(
+    engine: Engine, open_engine: OpenEngine
+) -> None:
+    """A step that waits for any one of two may run while the other is settled by hand: its worker reports both at once."""
+    engine.create(graph(step("a"), step("b", "a", "c", run_when="any_satisfied"), step("c")))
+    held = engine.claim_by_name()
+    engine.complete([held["a"]])
+    engine.settle()
+    held |= engine.claim_by_name()
+    first, command, reporter = open_engine(autocommit=False), open_engine(), open_engine()
+    late = held["c"]["workflow_step_uuid"]
+    first.rows("select from tasker.workflow_steps where workflow_step_uuid = %s for update", late)
+    calls = [Background(lambda: command.call("resolve_step", p_step_uuid=late, **BY))]
+    engine.wait_until_blocked(command)
+    calls.append(Background(lambda: reporter.report([report_of(held["b"]), report_of(held["c"])])))
+    engine.wait_until_blocked(reporter)
+    first.connection.rollback()
+    _, outcomes = [call.result() for call in calls]
+    assert [outcome["code"] for outcome in outcomes] == [None, "TK412"]
+    engine.settle()
+    engine.check()
+
+
+def test_a_command_that_ends_a_task_takes_all_its_steps_in_one_order(engine: Engine, open_engine: OpenEngine) -> None:
+    """Where a step stops its task, the others are cancelled with it, whoever is about to report them."""
+    engine.create(graph(step("a"), step("b", on_failure="stop")))
+    held = engine.claim_by_name()
+    first, command, reporter = open_engine(autocommit=False), open_engine(), open_engine()
+    late = held["b"]["workflow_step_uuid"]
+    first.rows("select from tasker.workflow_steps where workflow_step_uuid = %s for update", late)
+    fail = {"p_step_uuid": late, "p_event": "fail", "p_metadata": {"reason": "a test", "requested_by": "ada"}}
+    calls = [Background(lambda: command.call("transition_step", **fail))]
+    engine.wait_until_blocked(command)
+    calls.append(Background(lambda: reporter.report([report_of(held["a"]), report_of(held["b"])])))
+    engine.wait_until_blocked(reporter)
+    first.connection.rollback()
+    for call in calls:
+        call.result()
+    engine.settle()
+    engine.check()
