@@ -3,17 +3,16 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_task  uuid;
-  v_stops boolean;
+  v_task uuid;
 begin
-  select s.task_uuid, s.on_failure = 'stop' into v_task, v_stops from tasker.workflow_steps s where s.workflow_step_uuid = p_step_uuid and tasker.may_see(s.namespace);
+  select s.task_uuid into v_task from tasker.workflow_steps s where s.workflow_step_uuid = p_step_uuid and tasker.may_see(s.namespace);
   if not found then
     perform tasker.raise_error('TK404', format('there is no step %s', coalesce(p_step_uuid::text, 'null')),
                                jsonb_build_object('step_uuid', p_step_uuid), 'See them in tasker.step_overview.');
   end if;
   perform tasker.lock_task_or_refuse(v_task);
-  if v_stops or exists (select from tasker.tasks t join tasker.lifecycles l on l.lifecycle = t.lifecycle
-                         where t.task_uuid = v_task and not l.has_enqueuing_phase) then
+  if exists (select from tasker.tasks t join tasker.lifecycles l on l.lifecycle = t.lifecycle
+              where t.task_uuid = v_task and not l.has_enqueuing_phase) then
     perform tasker.lock_work(array[v_task]);  -- where a failure ends the task on the spot, its other steps are cancelled too
   else
     -- Those that wait for it are counted down. They may run already, where one of several is enough or one was sent back to work, and their

@@ -325,22 +325,3 @@ def test_a_command_takes_its_step_and_those_that_wait_for_it_in_one_order(
     assert [outcome["code"] for outcome in outcomes] == [None, "TK412"]
     engine.settle()
     engine.check()
-
-
-def test_a_command_that_ends_a_task_takes_all_its_steps_in_one_order(engine: Engine, open_engine: OpenEngine) -> None:
-    """Where a step stops its task, the others are cancelled with it, whoever is about to report them."""
-    engine.create(graph(step("a"), step("b", on_failure="stop")))
-    held = engine.claim_by_name()
-    first, command, reporter = open_engine(autocommit=False), open_engine(), open_engine()
-    late = held["b"]["workflow_step_uuid"]
-    first.rows("select from tasker.workflow_steps where workflow_step_uuid = %s for update", late)
-    fail = {"p_step_uuid": late, "p_event": "fail", "p_metadata": {"reason": "a test", "requested_by": "ada"}}
-    calls = [Background(lambda: command.call("transition_step", **fail))]
-    engine.wait_until_blocked(command)
-    calls.append(Background(lambda: reporter.report([report_of(held["a"]), report_of(held["b"])])))
-    engine.wait_until_blocked(reporter)
-    first.connection.rollback()
-    for call in calls:
-        call.result()
-    engine.settle()
-    engine.check()
