@@ -14,7 +14,8 @@ declare
   v_waiting  uuid[];
   v_limited  uuid[];
   v_rounds   int := 0;
-  v_more     boolean;  -- so many messages were there as asked for
+  v_aside    int;
+  v_last     boolean;  -- fewer messages were there than asked for
 begin
   if to_regclass('pgmq.' || quote_ident('q_' || p_queue_name)) is null then
     return v_steps;
@@ -26,7 +27,7 @@ begin
       into v_messages
       from pgmq.pop(p_queue_name, p_limit - cardinality(v_steps)) p;
     exit when v_messages is null;
-    v_more := cardinality(v_messages) = p_limit - cardinality(v_steps);
+    v_last := cardinality(v_messages) < p_limit - cardinality(v_steps);
 
     -- what nobody of ours sent would otherwise come back for ever
     if exists (select from unnest(v_messages) m where tasker.is_uuid(m ->> 'step_uuid') is not true) then
@@ -67,8 +68,10 @@ begin
       v_found := array(select f.step from unnest(v_found) with ordinality as f(step, position) where f.step <> all (v_limited) order by f.position);
     end if;
     v_steps := v_steps || v_found;
-    v_rounds := v_rounds + least(cardinality(v_waiting) + cardinality(v_limited) + coalesce(cardinality(v_foreign), 0), 1);
-    exit when not v_more or cardinality(v_steps) >= p_limit or v_rounds >= 50;
+    v_aside := cardinality(v_waiting) + cardinality(v_limited) + coalesce(cardinality(v_foreign), 0);
+    v_rounds := v_rounds + least(v_aside, 1);
+    -- an empty queue is not asked twice, unless what was put aside made room for others
+    exit when cardinality(v_steps) >= p_limit or v_rounds >= 50 or (v_last and v_aside = 0);
   end loop;
   return v_steps;
 end
