@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import signal
 import subprocess
@@ -133,6 +134,7 @@ def work(dsn: str, batch: int, shape: str, pooled_dsn: str | None = None) -> Non
         if shape == "latency":
             print(last, flush=True)
 
+    gc.freeze()  # as `pgtasker worker run` does
     worker.run()
     print(json.dumps({"handled": handled, "first": first, "last": last, "cpu": time.process_time() - began_cpu}))
 

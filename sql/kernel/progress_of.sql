@@ -23,8 +23,10 @@ begin
             from unnest(p_moves) m
             join tasker.lifecycle_states o on o.lifecycle = m.lifecycle and o.state = m.from_state
             join tasker.lifecycle_states n on n.lifecycle = m.lifecycle and n.state = m.to_state
-           cross join lateral (select s.on_failure, s.left_out from tasker.workflow_steps s
-                                where s.workflow_step_uuid = m.workflow_step_uuid limit 1) s
+            -- only of one that fails, or did, it matters what its failure means
+            left join lateral (select s.on_failure, s.left_out from tasker.workflow_steps s
+                                where s.workflow_step_uuid = m.workflow_step_uuid and 'failed' in (o.counts_as, n.counts_as, o.phase, n.phase)
+                                limit 1) s on true
            -- moves between two states that count the same change nothing
            where o.counts_as <> n.counts_as or (o.phase = 'failed') <> (n.phase = 'failed')) m
    group by m.task_uuid;

@@ -116,7 +116,7 @@ begin
 
   perform tasker.append_task_transitions(v_moves, false);
   if cardinality(v_enqueue) > 0 then
-    v_enqueuing := v_enqueuing || tasker.handing_out(array(select distinct m.task_uuid from unnest(v_enqueue) m));
+    v_enqueuing := v_enqueuing || tasker.handing_out(array(select m.task_uuid from unnest(v_enqueue) m except select e from unnest(v_enqueuing) e));
     v_enqueue := array(select m from unnest(v_enqueue) m where m.task_uuid in (select e from unnest(v_enqueuing) e));
     perform tasker.hand_out_steps(v_enqueue, false, p_claimant);
     v_progress := v_progress || array(select p from tasker.progress_of(v_enqueue) p);
