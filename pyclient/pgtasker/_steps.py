@@ -356,7 +356,7 @@ def run_handler(
 def success_of(claim: RawClaim, result: Any, seconds: float) -> Report:
     """Return the report of a result; one that is not JSON makes the step fail for good."""
     try:
-        text = dumps(result, "result")
+        text = "null" if result is None else dumps(result, "result")
     except InvalidValue as error:
         return failure(claim.key, type_name=_name_of(error), message=str(error), category="permanent", seconds=seconds)
     except BaseException as error:

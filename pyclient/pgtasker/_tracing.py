@@ -133,11 +133,8 @@ def claimed(claim: RawClaim, parent: Carrier, began: int) -> Carrier:
 
 
 @contextlib.contextmanager
-def handling(claim: RawClaim, carrier: Carrier | None) -> Iterator[None]:
+def handling(claim: RawClaim, carrier: Carrier) -> Iterator[None]:
     """A span around a handler, current while it runs, so that what the handler calls belongs to it."""
-    if carrier is None:
-        yield
-        return
     with _tracer().start_as_current_span(claim.handler, _extract(carrier), trace.SpanKind.CONSUMER, _attributes(claim)):
         yield
 

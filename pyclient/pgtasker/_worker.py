@@ -218,7 +218,8 @@ class Worker:
 
         The first signal ends the claiming: running handlers may finish within ``drain_timeout``, leases are kept
         meanwhile, results are reported. A second one does not wait; a third one ends the process in the usual way.
-        Signals are heeded only in the main thread.
+        Signals are heeded only in the main thread. In a process that does nothing else, ``gc.freeze()`` before it keeps
+        full garbage collections short, which otherwise hold up claims and handlers; ``pgtasker worker run`` does so.
 
         Raises:
             psycopg.OperationalError: the server could not be reached at the start. Later the worker reconnects by

@@ -1075,22 +1075,26 @@ class Engine:
     def _dispatch(self, claims: list[RawClaim]) -> None:
         now, loop_now, today = time.monotonic(), self._loop.time(), dt.datetime.now(dt.UTC)
         settings = self.settings
+        names = set(settings.handler_names)
+        first_time_up = math.inf
         self.counts.claimed += len(claims)
         for claim in claims:
             if claim.attempt > 1:
                 self._take_away_earlier_attempts(claim)
             seconds = seconds_allowed(claim)
             deadline = None if seconds is None else today + dt.timedelta(seconds=seconds)
-            entry = Running(claim, now, deadline, trace=self._traces.pop(claim.key, None))
+            entry = Running(claim, now, deadline, trace=self._traces.pop(claim.key, None) if self._traces else None)
             self._running[claim.key] = entry
             if seconds is not None:
                 entry.time_up_at = loop_now + seconds
-                self._watch_times(entry.time_up_at)
-            name = claim.handler if claim.handler in settings.handler_names else ANY_HANDLER  # no others are handed out
+                first_time_up = min(first_time_up, entry.time_up_at)
+            name = claim.handler if claim.handler in names else ANY_HANDLER  # no others are handed out
             if handler := settings.sync_handlers.get(name):
                 self._submit(handler, entry)
             else:
                 entry.task = self._loop.create_task(self._run_async(entry, settings.async_handlers[name], deadline))
+        if first_time_up < math.inf:
+            self._watch_times(first_time_up)
 
     def _submit(self, handler: Handler, entry: Running) -> None:
         if entry.trace is not None:
@@ -1152,8 +1156,11 @@ class Engine:
             return
         current_step.set(claim)  # of this asyncio task
         try:
-            with _tracing.handling(claim, entry.trace):
+            if entry.trace is None:
                 result = await handler(context)
+            else:
+                with _tracing.handling(claim, entry.trace):
+                    result = await handler(context)
         except asyncio.CancelledError as error:
             seconds = time.perf_counter() - started
             if entry.taken_away or entry.timed_out or not self._cut:

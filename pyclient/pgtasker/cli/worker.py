@@ -84,7 +84,7 @@ def run(
         worker.name = name
     if drain_timeout is not None:
         worker.drain_timeout = drain_timeout
-    # What was imported stays: a full collection that walks through it all holds up claims and handlers for 10 ms.
+    # What was imported stays; a full collection that walks through all of it holds up claims and handlers.
     gc.freeze()
     return worker.run().exit_code
 
