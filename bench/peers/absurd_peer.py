@@ -17,9 +17,11 @@ PER_INSTANCE = {"jobs": 1, "latency": 1, "chain": task.size, "wide": task.size, 
 
 async def main() -> None:
     absurdctl = Path(sys.executable).with_name("absurdctl")
-    subprocess.run([absurdctl, "init", "-d", task.dsn], check=True, stdout=subprocess.DEVNULL)
+    if task.leads:
+        subprocess.run([absurdctl, "init", "-d", task.dsn], check=True, stdout=subprocess.DEVNULL)
     app = AsyncAbsurd(task.dsn, queue_name="bench")
-    await app.create_queue("bench")
+    if task.leads:
+        await app.create_queue("bench")
 
     @app.register_task(name="flow")
     async def flow(params: dict[str, float], ctx: AsyncTaskContext) -> None:
@@ -35,10 +37,11 @@ async def main() -> None:
             await ctx.step(f"s{n}", noop)
 
     begun = time.perf_counter()
-    if task.shape != "latency":
+    if task.shape != "latency" and task.leads:
         for _ in range(task.instances):
             await app.spawn("flow", {})
     task.create_seconds = time.perf_counter() - begun
+    task.begin()
     worker = asyncio.create_task(app.start_worker(concurrency=100, poll_interval=0.1))
     if task.shape == "latency":
         other = AsyncAbsurd(task.dsn, queue_name="bench")

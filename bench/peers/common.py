@@ -1,4 +1,8 @@
-"""What every peer script does: read its arguments, time its handlers, and print one line of JSON at the end."""
+"""What every peer script does: read its arguments, time its handlers, and print one line of JSON at the end.
+
+Two workers that share the work are two processes of one script (`BENCH_WORKER`): the first installs and creates, both
+wait for each other, and each tells all the time how far it is, until it is ended.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +31,25 @@ class Task:
     create_seconds: float = 0.0
     delays: list[float] = field(default_factory=list)
 
+    worker: str = os.environ.get("BENCH_WORKER", "")
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process installs the peer and makes the instances."""
+        return self.worker != "second"
+
+    def begin(self) -> None:
+        """Before the work: of two workers each says that it is ready, and waits for the other."""
+        if self.worker:
+            print(json.dumps({"create_seconds": self.create_seconds}), flush=True)
+            sys.stdin.readline()
+            threading.Thread(target=self._tell, daemon=True).start()
+
+    def _tell(self) -> None:
+        while True:
+            print(json.dumps({"handled": self.handled, "first": self.first, "last": self.last}), flush=True)
+            time.sleep(0.02)
+
     def handle(self) -> None:
         """Called by every handler, which does nothing else."""
         self.last = time.time()
@@ -36,7 +59,7 @@ class Task:
 
     @property
     def done(self) -> bool:
-        return self.handled >= self.steps
+        return not self.worker and self.handled >= self.steps
 
     def one_by_one(self, make: Callable[[Any], object]) -> None:
         """For latency: make an instance with a session of its own whenever the one before was handled, beside the

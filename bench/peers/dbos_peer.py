@@ -10,6 +10,8 @@ from dbos import DBOS, DBOSConfig
 
 task = arguments()
 config: DBOSConfig = {"name": "bench", "system_database_url": task.dsn, "log_level": "ERROR", "run_admin_server": False}
+if task.worker:  # or one would take the workflows of the other for its own, left over from before
+    config["executor_id"] = task.worker
 DBOS(config=config)
 
 
@@ -31,6 +33,7 @@ async def flow(steps: int, at: float) -> None:
 async def main() -> None:
     queue = await DBOS.register_queue_async("bench", polling_interval_sec=0.1)
     per_instance = {"jobs": 1, "latency": 1, "chain": task.size, "wide": task.size, "fan": task.size + 2}[task.shape]
+    task.begin()
     begun = time.perf_counter()
     if task.shape == "latency":
         while not task.done:
@@ -41,7 +44,7 @@ async def main() -> None:
             await asyncio.sleep(0.15)
     else:
         task.delays = []
-        for _ in range(task.instances):
+        for _ in range(task.instances if task.leads else 0):
             await queue.enqueue_async(flow, per_instance, 0.0)
         task.create_seconds = time.perf_counter() - begun
         while not task.done:

@@ -76,14 +76,15 @@ def work(conn: psycopg.Connection[Any], worker: uuid.UUID) -> None:
 
 
 with psycopg.connect(task.dsn, autocommit=True, prepare_threshold=1) as conn:
-    install(conn)
-    given = define(conn)
+    if task.leads:
+        install(conn)
+    given = define(conn) if task.leads else {}
     worker = uuid.uuid4()
     conn.execute(
         "insert into pgflow.workers (worker_id, queue_name, function_name) values (%s, 'bench', 'bench')", [worker]
     )
     begun = time.perf_counter()
-    if task.shape != "latency":
+    if task.shape != "latency" and task.leads:
         conn.execute(
             "select pgflow.start_flow('bench', %s) from generate_series(1, %s)", [Jsonb(given), task.instances]
         )
@@ -92,6 +93,7 @@ with psycopg.connect(task.dsn, autocommit=True, prepare_threshold=1) as conn:
         task.one_by_one(
             lambda other: other.execute("select pgflow.start_flow('bench', %s)", [Jsonb({"at": time.time()})])
         )
+    task.begin()
     while not task.done:
         work(conn, worker)
 task.finish()

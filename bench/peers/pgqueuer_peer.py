@@ -19,8 +19,9 @@ task = arguments()
 async def main() -> None:
     pool = await asyncpg.create_pool(task.dsn, min_size=4, max_size=8)
     queries = Queries(AsyncpgPoolDriver(pool))
-    await queries.install()
-    await pool.execute("create table fans (id int primary key, missing int not null)")
+    if task.leads:
+        await queries.install()
+        await pool.execute("create table fans (id int primary key, missing int not null)")
     queuer = PgQueuer(AsyncpgPoolDriver(pool))
 
     @queuer.entrypoint("noop")
@@ -53,7 +54,9 @@ async def main() -> None:
             await asyncio.sleep(0.15)
         queuer.shutdown.set()
 
-    starts = 0 if task.shape == "latency" else task.instances * (task.size if task.shape == "wide" else 1)
+    starts = (
+        0 if task.shape == "latency" or not task.leads else task.instances * (task.size if task.shape == "wide" else 1)
+    )
     begun = time.perf_counter()
     if task.shape == "fan":
         await pool.executemany("insert into fans values ($1, $2)", [(n, task.size) for n in range(task.instances)])
@@ -61,6 +64,7 @@ async def main() -> None:
         some = range(first, min(first + 1000, starts))
         await queries.enqueue(["noop"] * len(some), [f"{n}:0".encode() for n in some], [0] * len(some))
     task.create_seconds = time.perf_counter() - begun
+    task.begin()
     running = [queuer.run(batch_size=100, max_concurrent_tasks=200)]
     await asyncio.gather(*running, *([idle()] if task.shape == "latency" else []))
     task.finish()

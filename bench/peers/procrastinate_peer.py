@@ -41,9 +41,14 @@ async def idle() -> None:
 
 async def main() -> None:
     async with app.open_async():
-        await app.schema_manager.apply_schema_async()
-        await app.connector.execute_query_async("create table fans (id int primary key, missing int not null)")
-        starts = 0 if task.shape == "latency" else task.instances * (task.size if task.shape == "wide" else 1)
+        if task.leads:
+            await app.schema_manager.apply_schema_async()
+            await app.connector.execute_query_async("create table fans (id int primary key, missing int not null)")
+        starts = (
+            0
+            if task.shape == "latency" or not task.leads
+            else task.instances * (task.size if task.shape == "wide" else 1)
+        )
         begun = time.perf_counter()
         if task.shape == "fan":
             await app.connector.execute_query_async(
@@ -54,6 +59,7 @@ async def main() -> None:
         for first in range(0, starts, 1000):
             await noop.batch_defer_async(*({"instance": n} for n in range(first, min(first + 1000, starts))))
         task.create_seconds = time.perf_counter() - begun
+        task.begin()
         worker = asyncio.create_task(app.run_worker_async(concurrency=100, install_signal_handlers=False))
         if task.shape == "latency":
             await idle()

@@ -61,6 +61,47 @@ def _install(command: list[str]) -> None:
         raise NotMeasured("could not be installed")
 
 
+def _run_two(command: list[str], environment: dict[str, str], steps: int) -> Sample:
+    """Two processes that share the work: the first has made everything when the second one comes."""
+    workers: list[subprocess.Popen[str]] = []
+
+    def told(worker: subprocess.Popen[str]) -> dict[str, float]:
+        assert worker.stdout is not None
+        for line in worker.stdout:
+            if line.startswith("{"):
+                said: dict[str, float] = json.loads(line)
+                return said
+        raise NotMeasured("failed")
+
+    try:
+        ready = []
+        for name in ("first", "second"):
+            workers.append(
+                subprocess.Popen(
+                    command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    text=True,
+                    env={**environment, "BENCH_WORKER": name},
+                )
+            )
+            ready.append(told(workers[-1]))
+        for worker in workers:
+            assert worker.stdin is not None
+            worker.stdin.write("go\n")
+            worker.stdin.flush()
+        said = [told(worker) for worker in workers]
+        while sum(one["handled"] for one in said) < steps:
+            said = [told(worker) for worker in workers]
+        begun = min(one["first"] for one in said if one["handled"])
+        return Sample(ready[0]["create_seconds"], max(one["last"] for one in said) - begun, [])
+    finally:
+        for worker in workers:
+            worker.kill()
+            worker.communicate()
+
+
 @dataclass(frozen=True)
 class Peer:
     """One peer: its name and version, and the script that runs it."""
@@ -79,7 +120,7 @@ class Peer:
         """Everything is made by the script, before it begins to count."""
 
     def run(self, workload: Workload, database: Database) -> Sample:
-        if workload.workers > 1 or workload.shape not in self.shapes:
+        if workload.workers > 2 or workload.shape not in self.shapes:
             raise NotMeasured("")
         if self.script.endswith(".mjs"):
             command = ["node", str(node() / self.script)]
@@ -91,6 +132,8 @@ class Peer:
             more["PGFLOW_MIGRATIONS"] = str(folder / "dist" / "supabase" / "migrations")
         numbers = [workload.instances, workload.size, workload.steps]
         command += [database.dsn, workload.shape, *map(str, numbers)]
+        if workload.workers == 2:
+            return _run_two(command, {**os.environ, **more}, workload.steps)
         done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **more})
         if done.returncode:
             print(done.stderr[-2000:], file=sys.stderr)
