@@ -321,11 +321,24 @@ def test_the_second_signal_ends_the_process_tree(start: Start, client: Client, t
     assert client.steps(task_uuid)[0].last_error["type"] == "WorkerStopped"
 
 
+def stopped_between_calls(pid: int, conn: psycopg.Connection[Any]) -> bool:
+    """Stop a process; let it go on where a session of it is in the middle of a call, and so holds locks, for good."""
+    os.kill(pid, signal.SIGSTOP)
+    busy = "select count(*) from pg_stat_activity where application_name like 'pgtasker-worker%' and state <> 'idle'"
+    busy += " and datname = current_database()"
+    for _ in range(50):
+        if conn.execute(busy).fetchone() == (0,):
+            return True
+        time.sleep(0.01)
+    os.kill(pid, signal.SIGCONT)
+    return False
+
+
 def test_a_worker_that_was_given_up_comes_back(start: Start, client: Client, conn: psycopg.Connection[Any]) -> None:
     """It was stopped for so long that the server gave it up: it must not go on under its old name."""
     process = start("--name", "sleepy")
     eventually(lambda: registered(conn))
-    os.kill(process.pid, signal.SIGSTOP)
+    eventually(lambda: stopped_between_calls(process.pid, conn))
     conn.execute("update tasker.workers set last_heartbeat_at = last_heartbeat_at - interval '2 days'")
     client.tick()
     (first,) = conn.execute("select worker_uuid from tasker.workers").fetchone() or (None,)
