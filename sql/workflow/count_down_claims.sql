@@ -6,20 +6,14 @@ set enable_hashjoin = off
 set enable_mergejoin = off
 set jit = off
 as $$
-declare
-  v_ended int;
 begin
-  -- most claims are reported whole, and their row is written no more
+  -- in one pass and one order: a second one over the same claims could meet whoever is in his first
+  update tasker.step_claims c
+     set open_steps = c.open_steps - d.steps
+    from unnest(p_claim_uuids, p_steps) as d(claim_uuid, steps)
+   where c.claim_uuid = d.claim_uuid;
   delete from tasker.step_claims c
-   using unnest(p_claim_uuids, p_steps) as d(claim_uuid, steps)
-   where c.claim_uuid = d.claim_uuid and c.open_steps <= d.steps;
-  get diagnostics v_ended = row_count;
-  if v_ended < cardinality(p_claim_uuids) then
-    update tasker.step_claims c
-       set open_steps = c.open_steps - d.steps
-      from unnest(p_claim_uuids, p_steps) as d(claim_uuid, steps)
-     where c.claim_uuid = d.claim_uuid;
-  end if;
+   where c.claim_uuid = any (p_claim_uuids) and c.open_steps <= 0;
 end
 $$;
 comment on function tasker.count_down_claims(uuid[], int[]) is
