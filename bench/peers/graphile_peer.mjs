@@ -1,25 +1,19 @@
 // graphile-worker: 100 jobs at once, local queue and batched completion as its performance page advises.
 import pg from "pg";
 import { makeWorkerUtils, run } from "graphile-worker";
+import { begin, leads, shares } from "./common.mjs";
 
 const [dsn, shape, ...numbers] = process.argv.slice(2);
 const [instances, size, steps] = numbers.map(Number);
 const now = () => Date.now() / 1000;
 let first = 0, last = 0, handled = 0;
 const delays = [];
-const worker = process.env.BENCH_WORKER ?? "";
-const leads = worker !== "second";
-// of two workers each says that it is ready, waits for the other, and tells how far it is
-async function begin() {
-  if (!worker) return;
-  console.log(JSON.stringify({ create_seconds: createSeconds }));
-  await new Promise((resolve) => process.stdin.once("data", resolve));
-  setInterval(() => console.log(JSON.stringify({ handled, first, last })), 20);
-}
 const pool = new pg.Pool({ connectionString: dsn, max: 20 });
 const utils = await makeWorkerUtils({ pgPool: pool });
-if (leads) await utils.migrate();
-if (leads) await pool.query("create table fans (id int primary key, missing int not null)");
+if (leads) {
+  await utils.migrate();
+  await pool.query("create table fans (id int primary key, missing int not null)");
+}
 const add = (payloads) => utils.addJobs(payloads.map((payload) => ({ identifier: "noop", payload })));
 
 async function noop({ instance, place, at }) {
@@ -41,7 +35,7 @@ const starts = shape === "latency" || !leads ? 0 : instances * (shape === "wide"
 for (let at = 0; at < starts; at += 1000)
   await add(Array.from({ length: Math.min(1000, starts - at) }, (_, n) => ({ instance: at + n, place: 0 })));
 const createSeconds = now() - begun;
-await begin();
+await begin(createSeconds, () => ({ handled, first, last }));
 await run({
   pgPool: pool, concurrency: 100, noHandleSignals: true, taskList: { noop },
   preset: { worker: { localQueue: { size: 500 }, completeJobBatchDelay: 0, failJobBatchDelay: 0 } },
@@ -56,7 +50,7 @@ if (shape === "latency") {
     await sleep(150);
   }
 }
-while (worker || handled < steps) await sleep(50);
+while (shares || handled < steps) await sleep(50);
 await sleep(500);
 console.log(JSON.stringify({ create_seconds: createSeconds, seconds: last - first, handled, delays }));
 process.exit(0);

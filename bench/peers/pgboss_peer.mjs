@@ -1,26 +1,20 @@
 // pg-boss: batches of 100, polled twice a second, its shortest interval.
 import PgBoss from "pg-boss";
 import pg from "pg";
+import { begin, leads, shares } from "./common.mjs";
 
 const [dsn, shape, ...numbers] = process.argv.slice(2);
 const [instances, size, steps] = numbers.map(Number);
 const now = () => Date.now() / 1000;
 let first = 0, last = 0, handled = 0;
 const delays = [];
-const worker = process.env.BENCH_WORKER ?? "";
-const leads = worker !== "second";
-// of two workers each says that it is ready, waits for the other, and tells how far it is
-async function begin() {
-  if (!worker) return;
-  console.log(JSON.stringify({ create_seconds: createSeconds }));
-  await new Promise((resolve) => process.stdin.once("data", resolve));
-  setInterval(() => console.log(JSON.stringify({ handled, first, last })), 20);
-}
 const pool = new pg.Pool({ connectionString: dsn, max: 10 });
 const boss = new PgBoss({ connectionString: dsn, max: 10 });
 await boss.start();
-if (leads) await boss.createQueue("noop");
-if (leads) await pool.query("create table fans (id int primary key, missing int not null)");
+if (leads) {
+  await boss.createQueue("noop");
+  await pool.query("create table fans (id int primary key, missing int not null)");
+}
 const add = (payloads) => boss.insert(payloads.map((data) => ({ name: "noop", data })));
 
 async function noop(jobs) {
@@ -44,7 +38,7 @@ const starts = shape === "latency" || !leads ? 0 : instances * (shape === "wide"
 for (let at = 0; at < starts; at += 1000)
   await add(Array.from({ length: Math.min(1000, starts - at) }, (_, n) => ({ instance: at + n, place: 0 })));
 const createSeconds = now() - begun;
-await begin();
+await begin(createSeconds, () => ({ handled, first, last }));
 for (let n = 0; n < 8; n++) await boss.work("noop", { batchSize: 100, pollingIntervalSeconds: 0.5 }, noop);
 if (shape === "latency") {
   await sleep(1000);
@@ -55,6 +49,6 @@ if (shape === "latency") {
     await sleep(150);
   }
 }
-while (worker || handled < steps) await sleep(50);
+while (shares || handled < steps) await sleep(50);
 console.log(JSON.stringify({ create_seconds: createSeconds, seconds: last - first, handled, delays }));
 process.exit(0);

@@ -78,7 +78,8 @@ begin
         on conflict (namespace, idempotency_key) where idempotency_key is not null do nothing
     returning task_uuid, requested_by, resumes_task_uuid, unique_key, compensates_task_uuid, namespace, timeout, start_at
   ), planned as materialized (
-    select n.task_uuid, n.namespace, a.position, n.timeout is not null or n.start_at is not null as is_timed, a.plan_uuid, o.vocabulary, a.start, o.roots, o.hops, o.enqueues, o.task_lifecycle, o.task_initial,
+    select n.task_uuid, n.namespace, a.position, n.timeout is not null or n.start_at is not null as is_timed,
+           a.plan_uuid, o.vocabulary, a.start, o.roots, o.hops, o.enqueues, o.task_lifecycle, o.task_initial,
            o.step_lifecycle, o.step_initial, o.queues_by_state, o.queue_event, o.queue_state,
            jsonb_strip_nulls(jsonb_build_object('requested_by', n.requested_by, 'resumes', n.resumes_task_uuid, 'unique_key', n.unique_key,
                                                 'compensates', n.compensates_task_uuid)) as metadata

@@ -1,0 +1,12 @@
+// Two workers that share the work are two processes of one script, as in common.py: the first installs and creates.
+const worker = process.env.BENCH_WORKER ?? "";
+export const shares = worker !== "";
+export const leads = worker !== "second";
+
+// Before the work: each says that it is ready, waits for the other, and tells from then on how far it is, until it is ended.
+export async function begin(createSeconds, progress) {
+  if (!shares) return;
+  console.log(JSON.stringify({ create_seconds: createSeconds }));
+  await new Promise((resolve) => process.stdin.once("data", resolve));
+  setInterval(() => console.log(JSON.stringify(progress())), 20);
+}
