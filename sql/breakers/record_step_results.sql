@@ -21,7 +21,9 @@ begin
      cross join lateral (select (t.metadata ->> 'success')::boolean as success, t.metadata -> 'error' as error,
                                 (t.metadata ->> 'claim_uuid')::uuid as claim_uuid
                            from tasker.workflow_step_transitions t
-                          where t.workflow_step_transition_uuid = s.result_transition_uuid limit 1) r
+                          where t.workflow_step_transition_uuid = s.result_transition_uuid
+                            -- what the engine ends itself, by a condition or an event that never came, called no tool
+                            and t.metadata ->> 'worker_uuid' is not null limit 1) r
       join tasker.circuit_breakers b on b.tool = s.tool
      group by b.tool
      order by b.tool

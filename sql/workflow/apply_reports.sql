@@ -119,7 +119,9 @@ begin
       array(select (m.transition_uuid, m.workflow_step_uuid, m.task_uuid, m.namespace, m.lifecycle, m.from_state, m.event, m.to_state, m.sort_key,
                     m.workflow_step_uuid not in (select d.workflow_step_uuid from unnest(v_settled) d), m.metadata)::tasker.step_move
               from unnest(v_moves) m) || v_settled, false);
-    if v_direct is not null then  -- other reports change no counter
+    if v_direct is not null then
+      -- what is settled by its report goes one way with the rest: breakers are locked last, and in one pass
+      v_direct := v_direct || v_settled;
       perform tasker.count_moves(array(select p from tasker.progress_of(v_direct) p), null);
     end if;
     update tasker.workflow_steps s
@@ -147,11 +149,10 @@ begin
     if cardinality(v_steps) > 0 then
       perform tasker.wake_orchestration(v_steps);
     end if;
-    if cardinality(v_settled) > 0 then
-      perform tasker.go_on_after(array(select distinct m.task_uuid from unnest(v_settled) m), v_settled, null, v_settled, p_claimant);
-    end if;
     if v_direct is not null then
       perform tasker.settle_steps(array(select d.workflow_step_uuid from unnest(v_direct) d), null, v_direct);
+    elsif cardinality(v_settled) > 0 then
+      perform tasker.go_on_after(array(select distinct m.task_uuid from unnest(v_settled) m), v_settled, null, v_settled, p_claimant);
     end if;
   end if;
 

@@ -50,11 +50,12 @@ begin
   if v_engine is not null then
     perform tasker.run_engine_steps(v_engine);
   end if;
-  if v_steps is not null then
-    v_counts := tasker.settle_steps(v_steps, p_processor_uuid);
-  end if;
   if cardinality(v_awaited) > 0 then
-    v_one := tasker.release_waits(v_awaited);
+    v_counts := tasker.release_waits(v_awaited);
+  end if;
+  if v_steps is not null then  -- last: it locks breakers
+    v_one := tasker.settle_steps(v_steps, p_processor_uuid);
+    v_counts.steps_settled := v_one.steps_settled;
     v_counts.steps_enqueued := v_counts.steps_enqueued + v_one.steps_enqueued;
     v_counts.tasks_moved := v_counts.tasks_moved + v_one.tasks_moved;
     v_counts.tasks_finished := v_counts.tasks_finished + v_one.tasks_finished;

@@ -64,6 +64,16 @@ def test_the_failures_of_steps_count(engine: Engine) -> None:
     engine.check()
 
 
+def test_what_the_engine_ends_says_nothing_of_the_tool(engine: Engine) -> None:
+    """A step that fails by its condition never called its tool."""
+    configure(engine, threshold=1)
+    task = engine.create(graph(step("a", tool=TOOL, condition="$.inputs.a == 1", when_unmet="fail")))
+    engine.settle()
+    assert engine.states(task) == {"a": "error"}
+    assert state(engine) == "CLOSED"
+    engine.check()
+
+
 def test_an_open_breaker_holds_steps_back_and_burns_no_attempt(engine: Engine) -> None:
     configure(engine)
     open_by_steps(engine)

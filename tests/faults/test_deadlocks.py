@@ -12,7 +12,7 @@ from uuid import UUID
 import psycopg
 from psycopg.types.json import Jsonb
 
-from tests.workflow.engine import BY, Background, Engine, Row, graph, in_parallel, report_of, step
+from tests.workflow.engine import BY, Background, Engine, Row, graph, in_parallel, report_of, step, wait_until
 from tests.workflow.fixtures import OpenEngine, on_one_server
 
 SECONDS = 20.0
@@ -323,5 +323,30 @@ def test_a_command_takes_its_step_and_those_that_wait_for_it_in_one_order(
     first.connection.rollback()
     _, outcomes = [call.result() for call in calls]
     assert [outcome["code"] for outcome in outcomes] == [None, "TK412"]
+    engine.settle()
+    engine.check()
+
+
+def test_reports_that_end_in_two_ways_tell_the_breakers_in_one_pass(engine: Engine, open_engine: OpenEngine) -> None:
+    """Some results are settled after their report and some by it; in one call both take their breakers by name."""
+    for tool in TOOLS:
+        engine.rows("select tasker.configure_breaker(%s, 3, '200 ms', 1)", tool)
+    anvil, bellows, crucible = TOOLS
+    held = {}
+    for worker, later, at_once in [("one", [bellows], [anvil, crucible]), ("other", [crucible], [bellows])]:
+        engine.create(graph(*(step(f"later {tool}", tool=tool) for tool in later)))
+        engine.create(graph(*(step(f"at once {tool}", tool=tool) for tool in at_once), vocabulary="pipeline"))
+        held[worker] = [report_of(claimed) for claimed in engine.claim(worker=worker)]
+        assert len(held[worker]) == len(later + at_once)
+    first, one, other = open_engine(autocommit=False), open_engine(), open_engine()
+    first.rows("select from tasker.circuit_breakers where tool = %s for update", anvil)
+    calls = [Background(lambda: one.report_and_claim(held["one"], 0, engine.worker("one")))]
+    engine.wait_until_blocked(one)
+    calls.append(Background(lambda: other.report_and_claim(held["other"], 0, engine.worker("other"))))
+    wait_until(lambda: calls[1].is_done() or engine.sees_blocked(other), "the second call at its breakers")
+    first.connection.rollback()
+    for call in calls:
+        outcomes, _ = call.result()
+        assert [outcome["code"] for outcome in outcomes] == [None] * len(outcomes)
     engine.settle()
     engine.check()
