@@ -25,7 +25,7 @@ as $$
    where not exists (select from pg_roles x where x.rolname = r.role)
   union all
   select 'server', 'error', 'queue_that_is_missing', q.queue_name, format('table pgmq.q_%s', q.queue_name), 'missing',
-         format('set role tasker_owner; select pgmq.create(%L); reset role', q.queue_name)
+         format('set role tasker_owner; select tasker.create_queue(%L); reset role', q.queue_name)
     from (select n.queue_name from tasker.task_namespaces n
           union select c.queue_name from tasker.work_queues c
           union select 'orchestration_step_results') q

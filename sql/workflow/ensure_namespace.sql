@@ -18,7 +18,7 @@ begin
       on conflict do nothing  -- two at once meet at the namespace or at its queue's name
   returning true into v_new;
   if v_new or to_regclass('pgmq.' || quote_ident('q_' || v_queue)) is null then
-    perform pgmq.create(v_queue);
+    perform tasker.create_queue(v_queue);
   end if;
   if v_new then
     insert into tasker.work_signals (namespace, last_notified_at) values (p_namespace, '-infinity')

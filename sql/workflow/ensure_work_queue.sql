@@ -13,7 +13,7 @@ begin
       on conflict do nothing
   returning true into v_new;
   if v_new then
-    perform pgmq.create(v_queue);
+    perform tasker.create_queue(v_queue);
   end if;
 end
 $$;

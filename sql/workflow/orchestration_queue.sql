@@ -2,7 +2,7 @@
 do $make$
 begin
   if not exists (select from pgmq.meta m where m.queue_name = 'orchestration_step_results') then
-    perform pgmq.create('orchestration_step_results');
+    perform tasker.create_queue('orchestration_step_results');
   end if;
 end
 $make$;

@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+from psycopg.types.json import Jsonb
+
+from tests.workflow.engine import graph, step
 
 ROOT = Path(__file__).resolve().parents[2]
 Connection = psycopg.Connection[Any]
@@ -87,6 +90,15 @@ where nspname in ('tasker', 'pgmq') and nspowner <> 'tasker_owner'::regrole
 order by 1
 """
 
+RENEWED_EVERY_MINUTE = """
+select c.oid::regclass::text from pg_class as c
+where (
+    c.relnamespace = 'tasker'::regnamespace and c.relkind = 'r'
+    or c.oid in (select to_regclass(format('pgmq.%I', 'q_' || m.queue_name)) from pgmq.meta as m)
+) and not coalesce(c.reloptions, '{}') @> '{autovacuum_analyze_threshold=10000,autovacuum_vacuum_threshold=1000}'
+order by 1
+"""
+
 
 def test_every_object_has_a_comment(conn: Connection) -> None:
     assert found(conn, WITHOUT_COMMENT) == []
@@ -94,6 +106,14 @@ def test_every_object_has_a_comment(conn: Connection) -> None:
 
 def test_every_function_has_a_pinned_search_path(conn: Connection) -> None:
     assert found(conn, UNPINNED) == []
+
+
+def test_statistics_are_not_renewed_after_every_fifty_rows(conn: Connection) -> None:
+    """New statistics of a table make every session plan anew what reads it, in the middle of somebody's call."""
+    conn.execute("select tasker.ensure_namespace('north')")
+    conn.execute("select tasker.create_task_from_graph(%s)", [Jsonb(graph(step("a", requires=["gpu"])))])
+    assert found(conn, "select queue_name from pgmq.meta where queue_name like 'worker_%_cap_queue'") != []
+    assert found(conn, RENEWED_EVERY_MINUTE) == []
 
 
 def test_public_has_nothing(conn: Connection) -> None:
@@ -148,6 +168,7 @@ def test_the_checks_see_an_offender(conn: Connection) -> None:
         "view offended",
     ]
     assert found(conn, UNPINNED) == ["tasker.offend()", "tasker.open_path()"]
+    assert found(conn, RENEWED_EVERY_MINUTE) == ["tasker.offender"]
     assert found(conn, OPEN_TO_PUBLIC) == [
         "EXECUTE on function tasker.offend()",
         "EXECUTE on function tasker.open_path()",
