@@ -39,17 +39,17 @@ class Session:
         self._worker = self._rows("select tasker.register_worker('w', p_max_concurrent => 10000) as key")[0]["key"]
 
     def jobs(self, size: int) -> None:
-        self._call("create", size, "select tasker.create_tasks(%s)", Jsonb([{"name": "one"}] * size))
-        held = self._call("claim", size, CLAIM, self._worker, size)
-        self._call("report", size, GO_ON, self._worker, Jsonb(held), size)
+        self.call("create", size, "select tasker.create_tasks(%s)", Jsonb([{"name": "one"}] * size))
+        held = self.call("claim", size, CLAIM, self._worker, size)
+        self.call("report", size, GO_ON, self._worker, Jsonb(held), size)
 
     def chains(self, size: int) -> None:
         self._rows("select tasker.create_tasks(%s)", Jsonb([{"name": "chain"}] * size))
         held = self._rows(CLAIM, self._worker, size)
         while held:
-            held = self._call("report and claim", size, GO_ON, self._worker, Jsonb(held), size)
+            held = self.call("report and claim", size, GO_ON, self._worker, Jsonb(held), size)
 
-    def _call(self, name: str, size: int, query: str, *parameters: Any) -> list[dict[str, Any]]:
+    def call(self, name: str, size: int, query: str, *parameters: Any) -> list[dict[str, Any]]:
         began = time.perf_counter()
         rows = self._rows(query, *parameters)
         self.taken[name].append((time.perf_counter() - began) / size)
