@@ -9,9 +9,6 @@ key, nothing looked up and nothing decided. What is left is what any engine over
 from __future__ import annotations
 
 import statistics
-from typing import Any
-
-import psycopg
 
 from bench import server
 from bench.profile import CHAIN, SIZES, STEPS, Session
@@ -24,7 +21,8 @@ create temp table task_rows as
   select t.*, ((row_number() over (order by task_uuid) - 1) / {size})::int as batch from tasker.tasks t;
 
 create temp table step_rows as
-  select s.*, t.batch, (row_number() over (partition by task_uuid order by s.ordinal) - 1)::int as place
+  select s.*, t.batch,
+         (row_number() over (partition by task_uuid order by s.ordinal) - 1)::int as place
     from tasker.workflow_steps s join task_rows t using (task_uuid);
 
 create temp table edge_rows as
@@ -35,7 +33,8 @@ create temp table task_log as
     from tasker.task_transitions c join task_rows t using (task_uuid);
 
 create temp table step_log as
-  select c.*, s.batch, s.place, (row_number() over (partition by workflow_step_uuid order by c.sort_key) - 1)::int as nth
+  select c.*, s.batch, s.place,
+         (row_number() over (partition by workflow_step_uuid order by c.sort_key) - 1)::int as nth
     from tasker.workflow_step_transitions c join step_rows s using (workflow_step_uuid);
 
 create temp table audit_rows as
@@ -64,22 +63,27 @@ begin
   end loop;
 end $$;
 
-truncate tasker.tasks, tasker.workflow_steps, tasker.workflow_step_edges, tasker.task_transitions, tasker.workflow_step_transitions,
-  tasker.workflow_step_result_audit, tasker.step_claims, tasker.changes, pgmq.q_worker_default_queue cascade
+truncate tasker.tasks, tasker.workflow_steps, tasker.workflow_step_edges, tasker.task_transitions,
+  tasker.workflow_step_transitions, tasker.workflow_step_result_audit, tasker.step_claims, tasker.changes,
+  pgmq.q_worker_default_queue cascade
 """
 
-# In each function the statements of one call; `nth` counts the log rows of a task or step, `place` the steps of a chain.
+# In each function the statements of one call; `nth` counts the log rows of a task or step, `place` the steps of a
+# chain.
 _CREATE = """
 create function pg_temp.create_rows(p_batch int) returns void language plpgsql as $$
 begin
   insert into tasker.tasks ({tasks}) select {tasks} from task_rows where batch = p_batch;
   insert into tasker.workflow_steps ({new_steps}) select {new_steps} from step_rows where batch = p_batch;
   insert into tasker.workflow_step_edges ({edges}) select {edges} from edge_rows where batch = p_batch;
-  insert into tasker.task_transitions ({task_log}, most_recent) select {task_log}, nth = 3 from task_log where batch = p_batch and nth <= 3;
+  insert into tasker.task_transitions ({task_log}, most_recent)
+  select {task_log}, nth = 3 from task_log where batch = p_batch and nth <= 3;
   insert into tasker.workflow_step_transitions ({step_log}, most_recent)
-  select {step_log}, place > 0 or nth = 1 from step_log where batch = p_batch and nth <= case place when 0 then 1 else 0 end;
+  select {step_log}, place > 0 or nth = 1 from step_log
+   where batch = p_batch and nth <= case place when 0 then 1 else 0 end;
   insert into pgmq.q_worker_default_queue (vt, message)
-  select clock_timestamp(), jsonb_build_object('step_uuid', workflow_step_uuid) from step_rows where batch = p_batch and place = 0;
+  select clock_timestamp(), jsonb_build_object('step_uuid', workflow_step_uuid) from step_rows
+   where batch = p_batch and place = 0;
 end $$;
 """
 _TAKE = """
@@ -88,22 +92,28 @@ declare
   v_claim uuid := gen_random_uuid();
 begin
   update tasker.workflow_steps s
-     set unmet_dependencies = 0, attempts = s.attempts + 1, claim_uuid = v_claim, worker_uuid = r.worker_uuid, last_attempted_at = r.last_attempted_at
-    from step_rows r where r.batch = p_batch and r.place = p_place and s.workflow_step_uuid = r.workflow_step_uuid;
+     set unmet_dependencies = 0, attempts = s.attempts + 1, claim_uuid = v_claim, worker_uuid = r.worker_uuid,
+         last_attempted_at = r.last_attempted_at
+    from step_rows r
+   where r.batch = p_batch and r.place = p_place and s.workflow_step_uuid = r.workflow_step_uuid;
   update tasker.workflow_step_transitions c set most_recent = false, updated_at = clock_timestamp()
-    from step_log r where r.batch = p_batch and r.place = p_place and r.nth = case p_place when 0 then 1 else 0 end
+    from step_log r
+   where r.batch = p_batch and r.place = p_place and r.nth = case p_place when 0 then 1 else 0 end
      and c.workflow_step_transition_uuid = r.workflow_step_transition_uuid;
   insert into tasker.workflow_step_transitions ({step_log}, most_recent)
-  select {step_log}, nth = 2 from step_log where batch = p_batch and place = p_place and nth between case p_place when 0 then 2 else 1 end and 2;
-  insert into tasker.step_claims (claim_uuid, worker_uuid, namespace, step_uuids, open_steps, claimed_at, lease_expires_at, first_timeout_at)
-  select v_claim, (array_agg(worker_uuid))[1], 'default', array_agg(workflow_step_uuid), count(*), clock_timestamp(), clock_timestamp(), clock_timestamp()
+  select {step_log}, nth = 2 from step_log
+   where batch = p_batch and place = p_place and nth between case p_place when 0 then 2 else 1 end and 2;
+  insert into tasker.step_claims
+    (claim_uuid, worker_uuid, namespace, step_uuids, open_steps, claimed_at, lease_expires_at, first_timeout_at)
+  select v_claim, (array_agg(worker_uuid))[1], 'default', array_agg(workflow_step_uuid), count(*), clock_timestamp(),
+         clock_timestamp(), clock_timestamp()
     from step_rows where batch = p_batch and place = p_place;
 end $$;
 create function pg_temp.claim_rows(p_batch int) returns void language plpgsql as $$
 begin
   delete from pgmq.q_worker_default_queue q
-   where q.msg_id in (select m.msg_id from pgmq.q_worker_default_queue m where m.vt <= clock_timestamp()
-                       order by m.msg_id limit {size} for update skip locked);
+   where q.msg_id in (select m.msg_id from pgmq.q_worker_default_queue m
+                       where m.vt <= clock_timestamp() order by m.msg_id limit {size} for update skip locked);
   perform pg_temp.take_rows(p_batch, 0);
 end $$;
 """
@@ -112,20 +122,26 @@ create function pg_temp.report_rows(p_batch int, p_place int) returns void langu
 begin
   delete from tasker.step_claims c where c.claim_uuid = (
     select s.claim_uuid from tasker.workflow_steps s
-     where s.workflow_step_uuid = (select r.workflow_step_uuid from step_rows r where r.batch = p_batch and r.place = p_place limit 1));
+     where s.workflow_step_uuid = (select r.workflow_step_uuid from step_rows r
+                                    where r.batch = p_batch and r.place = p_place limit 1));
   update tasker.workflow_steps s set claim_uuid = null, result_transition_uuid = r.result_transition_uuid
     from step_rows r where r.batch = p_batch and r.place = p_place and s.workflow_step_uuid = r.workflow_step_uuid;
   update tasker.workflow_step_transitions c set most_recent = false, updated_at = clock_timestamp()
-    from step_log r where r.batch = p_batch and r.place = p_place and r.nth = 2 and c.workflow_step_transition_uuid = r.workflow_step_transition_uuid;
+    from step_log r
+   where r.batch = p_batch and r.place = p_place and r.nth = 2
+     and c.workflow_step_transition_uuid = r.workflow_step_transition_uuid;
   insert into tasker.workflow_step_transitions ({step_log}, most_recent)
   select {step_log}, nth = 4 from step_log where batch = p_batch and place = p_place and nth > 2;
-  insert into tasker.workflow_step_result_audit ({audit}) select {audit} from audit_rows where batch = p_batch and place = p_place;
+  insert into tasker.workflow_step_result_audit ({audit})
+  select {audit} from audit_rows where batch = p_batch and place = p_place;
   update tasker.tasks t set started_at = r.started_at, completed_at = r.completed_at
     from task_rows r where r.batch = p_batch and t.task_uuid = r.task_uuid;
   update tasker.task_transitions c set most_recent = false, updated_at = clock_timestamp()
-    from task_log r where r.batch = p_batch and r.nth = 3 + 3 * p_place and c.task_transition_uuid = r.task_transition_uuid;
+    from task_log r
+   where r.batch = p_batch and r.nth = 3 + 3 * p_place and c.task_transition_uuid = r.task_transition_uuid;
   insert into tasker.task_transitions ({task_log}, most_recent)
-  select {task_log}, nth = least({last}, 6 + 3 * p_place) from task_log where batch = p_batch and nth between 4 + 3 * p_place and 6 + 3 * p_place;
+  select {task_log}, nth = least({last}, 6 + 3 * p_place) from task_log
+   where batch = p_batch and nth between 4 + 3 * p_place and 6 + 3 * p_place;
   if p_place + 1 < {steps} then
     perform pg_temp.take_rows(p_batch, p_place + 1);
   end if;
