@@ -25,14 +25,21 @@ SIZES = (1, 10, 100, 1_000)
 STEPS = 4_000
 """About so many steps with each size."""
 CHAIN = 10
+HEAD = """| steps a call | create, µs a job | claim | report | report and claim, µs a step of a chain |
+|---|---|---|---|---|"""
 FUNCTIONS = 16
 """So many functions are shown."""
 
 
 class Session:
-    """One session that works through jobs and chains, and notes what each call takes for each of its steps."""
+    """One session of a fresh database, which works through jobs and chains and notes what each call takes for each of
+    its steps."""
 
     def __init__(self, dsn: str) -> None:
+        migrate.upgrade(dsn)
+        with Client(dsn) as client:
+            for name, size in (("one", 1), ("chain", CHAIN)):
+                client.register_template({**graph_of(Workload(name, "chain", 1, size)), "name": name})
         self.connection = psycopg.connect(dsn, autocommit=True, prepare_threshold=1, row_factory=psycopg.rows.dict_row)
         self.connection.execute("set synchronous_commit = off")
         self.taken: dict[str, list[float]] = defaultdict(list)
@@ -75,16 +82,11 @@ class Session:
 
 def main() -> int:
     with server.running() as running, running.database() as database:
-        migrate.upgrade(database.dsn)
-        with Client(database.dsn) as client:
-            for name, size in (("one", 1), ("chain", CHAIN)):
-                client.register_template({**graph_of(Workload(name, "chain", 1, size)), "name": name})
         session = Session(database.dsn)
         session.jobs(100)
         session.chains(100)
         session.connection.execute("vacuum analyze")
-        print("| steps a call | create, µs a job | claim | report | report and claim, µs a step of a chain |")
-        print("|---|---|---|---|---|")
+        print(HEAD)
         for size in SIZES:
             session.taken.clear()
             for _ in range(max(3, STEPS // size // 2)):

@@ -11,49 +11,33 @@ from __future__ import annotations
 import statistics
 
 from bench import server
-from bench.profile import CHAIN, SIZES, STEPS, Session
-from bench.systems.pgtasker_worker import graph_of
-from bench.workloads import Workload
-from pgtasker import Client, migrate
+from bench.profile import CHAIN, HEAD, SIZES, STEPS, Session
 
 _SAVE = """
 create temp table task_rows as
   select t.*, ((row_number() over (order by task_uuid) - 1) / {size})::int as batch from tasker.tasks t;
-
 create temp table step_rows as
   select s.*, t.batch,
          (row_number() over (partition by task_uuid order by s.ordinal) - 1)::int as place
     from tasker.workflow_steps s join task_rows t using (task_uuid);
-
 create temp table edge_rows as
   select e.*, s.batch from tasker.workflow_step_edges e join step_rows s on s.workflow_step_uuid = e.to_step_uuid;
-
 create temp table task_log as
   select c.*, t.batch, (row_number() over (partition by task_uuid order by c.sort_key) - 1)::int as nth
     from tasker.task_transitions c join task_rows t using (task_uuid);
-
 create temp table step_log as
   select c.*, s.batch, s.place,
          (row_number() over (partition by workflow_step_uuid order by c.sort_key) - 1)::int as nth
     from tasker.workflow_step_transitions c join step_rows s using (workflow_step_uuid);
-
 create temp table audit_rows as
   select a.*, s.batch, s.place from tasker.workflow_step_result_audit a join step_rows s using (workflow_step_uuid);
-
 create index on task_rows (batch);
-
 create index on step_rows (batch, place);
-
 create index on edge_rows (batch);
-
 create index on task_log (batch, nth);
-
 create index on step_log (batch, place, nth);
-
 create index on audit_rows (batch, place);
-
 analyze task_rows, step_rows, edge_rows, task_log, step_log, audit_rows;
-
 do $$
 declare
   v_table regclass;
@@ -62,15 +46,14 @@ begin
     execute format('alter table %s disable trigger all', v_table);
   end loop;
 end $$;
-
 truncate tasker.tasks, tasker.workflow_steps, tasker.workflow_step_edges, tasker.task_transitions,
   tasker.workflow_step_transitions, tasker.workflow_step_result_audit, tasker.step_claims, tasker.changes,
-  pgmq.q_worker_default_queue cascade
+  pgmq.q_worker_default_queue cascade;
 """
 
 # In each function the statements of one call; `nth` counts the log rows of a task or step, `place` the steps of a
 # chain.
-_CREATE = """
+_CALLS = """
 create function pg_temp.create_rows(p_batch int) returns void language plpgsql as $$
 begin
   insert into tasker.tasks ({tasks}) select {tasks} from task_rows where batch = p_batch;
@@ -85,8 +68,6 @@ begin
   select clock_timestamp(), jsonb_build_object('step_uuid', workflow_step_uuid) from step_rows
    where batch = p_batch and place = 0;
 end $$;
-"""
-_TAKE = """
 create function pg_temp.take_rows(p_batch int, p_place int) returns void language plpgsql as $$
 declare
   v_claim uuid := gen_random_uuid();
@@ -116,8 +97,6 @@ begin
                        where m.vt <= clock_timestamp() order by m.msg_id limit {size} for update skip locked);
   perform pg_temp.take_rows(p_batch, 0);
 end $$;
-"""
-_REPORT = """
 create function pg_temp.report_rows(p_batch int, p_place int) returns void language plpgsql as $$
 begin
   delete from tasker.step_claims c where c.claim_uuid = (
@@ -158,8 +137,7 @@ def rewrite(dsn: str, steps: int, size: int) -> dict[str, float]:
     conn = session.connection
     for _ in range(max(3, STEPS // size // steps)):
         (session.jobs if steps == 1 else session.chains)(size)
-    for part in _SAVE.format(size=size).split(";\n\n"):
-        conn.execute(part.encode())
+    conn.execute(_SAVE.format(size=size).encode())
 
     def columns(table: str, without: tuple[str, ...] = ()) -> str:
         rows = conn.execute(
@@ -179,9 +157,7 @@ def rewrite(dsn: str, steps: int, size: int) -> dict[str, float]:
         "steps": steps,
         "last": 2 + 3 * steps,
     }
-    for definition in (_CREATE + _TAKE + _REPORT).split("end $$;\n"):
-        if definition.strip():
-            conn.execute((definition.format(**names) + "end $$").encode())
+    conn.execute(_CALLS.format(**names).encode())
     for setting in ("enable_seqscan", "enable_hashjoin", "enable_mergejoin"):  # as the engine's functions
         conn.execute(f"set {setting} = off".encode())
     (batches,) = conn.execute("select max(batch) + 1 as n from task_rows").fetchall()
@@ -196,16 +172,11 @@ def rewrite(dsn: str, steps: int, size: int) -> dict[str, float]:
 
 def main() -> int:
     with server.running() as running:
-        print("| steps a call | create, µs a job | claim | report | report and claim, µs a step of a chain |")
-        print("|---|---|---|---|---|")
+        print(HEAD)
         for size in SIZES:
             told: list[float] = []
             for steps in (1, CHAIN):
                 with running.database() as database:
-                    migrate.upgrade(database.dsn)
-                    with Client(database.dsn) as client:
-                        name = "one" if steps == 1 else "chain"
-                        client.register_template({**graph_of(Workload(name, "chain", 1, steps)), "name": name})
                     taken = rewrite(database.dsn, steps, size)
                 told += list(taken.values()) if steps == 1 else [taken["report"]]
             print(f"| {size:,} | {' | '.join(f'{1e6 * seconds:,.0f}' for seconds in told)} |", flush=True)

@@ -3,6 +3,10 @@ const worker = process.env.BENCH_WORKER ?? "";
 export const shares = worker !== "";
 export const leads = worker !== "second";
 
+// How many jobs are made before the work; chains and fans make the rest as they go.
+export const startsOf = (shape, instances, size) =>
+  shape === "latency" || !leads ? 0 : instances * (shape === "wide" ? size : 1);
+
 // Before the work: each says that it is ready, waits for the other, and tells from then on how far it is, until it is ended.
 export async function begin(createSeconds, progress) {
   if (!shares) return;

@@ -38,6 +38,13 @@ class Task:
         """Whether this process installs the peer and makes the instances."""
         return self.worker != "second"
 
+    @property
+    def starts(self) -> int:
+        """How many jobs are made before the work; chains and fans make the rest as they go."""
+        if self.shape == "latency" or not self.leads:
+            return 0
+        return self.instances * (self.size if self.shape == "wide" else 1)
+
     def begin(self) -> None:
         """Before the work: of two workers each says that it is ready, and waits for the other."""
         if self.worker:

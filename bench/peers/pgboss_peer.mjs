@@ -1,7 +1,7 @@
 // pg-boss: batches of 100, polled twice a second, its shortest interval.
 import PgBoss from "pg-boss";
 import pg from "pg";
-import { begin, leads, shares } from "./common.mjs";
+import { begin, leads, shares, startsOf } from "./common.mjs";
 
 const [dsn, shape, ...numbers] = process.argv.slice(2);
 const [instances, size, steps] = numbers.map(Number);
@@ -34,7 +34,7 @@ async function noop(jobs) {
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const begun = now();
 if (shape === "fan") await pool.query("insert into fans select n, $1 from generate_series(0, $2::int) n", [size, instances - 1]);
-const starts = shape === "latency" || !leads ? 0 : instances * (shape === "wide" ? size : 1);
+const starts = startsOf(shape, instances, size);
 for (let at = 0; at < starts; at += 1000)
   await add(Array.from({ length: Math.min(1000, starts - at) }, (_, n) => ({ instance: at + n, place: 0 })));
 const createSeconds = now() - begun;

@@ -56,12 +56,9 @@ with psycopg.connect(task.dsn, autocommit=True, prepare_threshold=1) as conn:
         conn.execute("select pgmq.create('bench')")
         conn.execute("create table fans (id int primary key, missing int not null)")
         conn.execute("insert into fans select n, %s from generate_series(0, %s) n", [task.size, task.instances - 1])
-    starts = (
-        0 if task.shape == "latency" or not task.leads else task.instances * (task.size if task.shape == "wide" else 1)
-    )
     begun = time.perf_counter()
-    for first in range(0, starts, 1000):
-        send(conn, [{"instance": n, "place": 0} for n in range(first, min(first + 1000, starts))])
+    for first in range(0, task.starts, 1000):
+        send(conn, [{"instance": n, "place": 0} for n in range(first, min(first + 1000, task.starts))])
     task.create_seconds = time.perf_counter() - begun
     if task.shape == "latency":
         task.one_by_one(lambda other: send(other, [{"at": time.time()}]))

@@ -54,14 +54,11 @@ async def main() -> None:
             await asyncio.sleep(0.15)
         queuer.shutdown.set()
 
-    starts = (
-        0 if task.shape == "latency" or not task.leads else task.instances * (task.size if task.shape == "wide" else 1)
-    )
     begun = time.perf_counter()
     if task.shape == "fan":
         await pool.executemany("insert into fans values ($1, $2)", [(n, task.size) for n in range(task.instances)])
-    for first in range(0, starts, 1000):
-        some = range(first, min(first + 1000, starts))
+    for first in range(0, task.starts, 1000):
+        some = range(first, min(first + 1000, task.starts))
         await queries.enqueue(["noop"] * len(some), [f"{n}:0".encode() for n in some], [0] * len(some))
     task.create_seconds = time.perf_counter() - begun
     task.begin()

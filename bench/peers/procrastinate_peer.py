@@ -44,11 +44,6 @@ async def main() -> None:
         if task.leads:
             await app.schema_manager.apply_schema_async()
             await app.connector.execute_query_async("create table fans (id int primary key, missing int not null)")
-        starts = (
-            0
-            if task.shape == "latency" or not task.leads
-            else task.instances * (task.size if task.shape == "wide" else 1)
-        )
         begun = time.perf_counter()
         if task.shape == "fan":
             await app.connector.execute_query_async(
@@ -56,8 +51,8 @@ async def main() -> None:
                 size=task.size,
                 last=task.instances - 1,
             )
-        for first in range(0, starts, 1000):
-            await noop.batch_defer_async(*({"instance": n} for n in range(first, min(first + 1000, starts))))
+        for first in range(0, task.starts, 1000):
+            await noop.batch_defer_async(*({"instance": n} for n in range(first, min(first + 1000, task.starts))))
         task.create_seconds = time.perf_counter() - begun
         task.begin()
         worker = asyncio.create_task(app.run_worker_async(concurrency=100, install_signal_handlers=False))
