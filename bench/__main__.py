@@ -63,6 +63,7 @@ def main() -> int:
     table = report.Table(chosen_workloads, chosen_systems, resume=arguments.resume)
     for name, system in chosen_systems.items():
         if isinstance(system, peers.Peer):
+            table.peers.append(system.name)
             try:
                 system.install()
             except NotMeasured as reason:

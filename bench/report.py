@@ -50,6 +50,7 @@ class Table:
     systems: Iterable[str]
     resume: bool = False
     server_version: str = ""
+    peers: list[str] = field(default_factory=list)
     results: dict[str, dict[str, list[Result]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(list)))
     reasons: dict[tuple[str, str], str] = field(default_factory=dict)
     edges: list[Edge] = field(default_factory=list)
@@ -188,7 +189,7 @@ def write(table: Table) -> None:
     head = (
         f"Measured {dt.datetime.now(dt.UTC):%Y-%m-%d} on {os.cpu_count()} cores, {platform.system()} "
         f"{platform.machine()}, PostgreSQL {table.server_version}, Python {platform.python_version()}; "
-        f"{table.repeats} measurement(s) of each, their median. "
+        f"{table.repeats} measurement(s) of each, their median. Peers: {'; '.join(table.peers)}. "
         f"Settings: {settings}.\n\n"
     )
     text = PAGE.read_text("utf-8")
