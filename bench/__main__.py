@@ -103,7 +103,7 @@ def measure(
     """Run one workload once in a database of its own. Whatever goes wrong costs this cell only."""
     if workload.is_ours and system not in (pgtasker_worker, pgtasker_sql):
         raise NotMeasured("")
-    if workload.workers > 2 and system is pgtasker_worker:
+    if (workload.workers > 2 and system is pgtasker_worker) or (workload.history and system is pgtasker_sql):
         raise NotMeasured("")
     if workload.shape == "traces" and not workload.steps:
         raise NotMeasured(f"no traces in ../{workloads.TRACES.relative_to(workloads.TRACES.parents[2])}")

@@ -97,6 +97,10 @@ class Table:
         values = [r.latency[0] if r.latency else r.steps_per_second for r in results]
         return statistics.median(v for v in values if v is not None) if values else None
 
+    def measured_by(self, workload: str) -> str:
+        """As which of ours it was measured: claimants that speak SQL where there are more than two."""
+        return US if self.results[workload].get(US) else SQL_ALONE
+
     def median(self, workload: str, system: str, column: str) -> float | None:
         values = [getattr(r, column) for r in self.results[workload].get(system, [])]
         known = [v for v in values if v is not None]
@@ -171,7 +175,7 @@ class Table:
         """What a step costs in a large case, as a multiple of the small one."""
         lines = []
         for name, workload in self.workloads.items():
-            system = US if self.results[name].get(US) else SQL_ALONE
+            system = self.measured_by(name)
             pairs = [
                 (self.median(name, system, column), self.median(workload.beside, system, column))
                 for column in ("server_cpu_per_step", "wal_bytes_per_step", "steps_per_second")

@@ -68,7 +68,7 @@ def _without_work(graph: dict[str, Any]) -> dict[str, Any]:
     return {"name": graph["name"], "steps": steps}
 
 
-ALL = (
+SMALL = (
     Workload("jobs", "jobs", 10_000),
     Workload("jobs, 2 workers", "jobs", 10_000, workers=2),
     Workload("chain of 10", "chain", 300, 10),
@@ -77,11 +77,14 @@ ALL = (
     Workload("5,000 side by side", "wide", 1, 5_000, beside="1,000 side by side"),
     Workload("largest traces", "traces", 4),
     Workload("latency", "latency", 200),  # so that p99 is not one single measurement
+)
+ALL = (
+    *SMALL,
     # so many that what each session has to do once, planning its statements, does not count
     Workload("jobs, 32 claimants", "jobs", 40_000, workers=32, beside="jobs"),
+    Workload("jobs, 32 claimants through PgBouncer", "jobs", 40_000, workers=32, pooled=True, beside="jobs"),
     Workload("jobs under an old snapshot", "jobs", 10_000, snapshot=True, beside="jobs"),
     Workload("jobs through PgBouncer", "jobs", 10_000, pooled=True, beside="jobs"),
-    Workload("jobs beside 1,000,000 finished steps", "jobs", 10_000, history=1_000_000, beside="jobs"),
-    Workload("chain of 10 beside 1,000,000 finished steps", "chain", 300, 10, history=1_000_000, beside="chain of 10"),
+    *(replace(w, name=f"{w.name}, 1,000,000 steps in the tables", history=1_000_000, beside=w.name) for w in SMALL),
 )
 QUICK = tuple(w.smaller(10) for w in ALL if w.size <= 1000 and not w.history)
