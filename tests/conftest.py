@@ -1,17 +1,19 @@
 """Servers, databases and connections for every test.
 
 A test that uses `database` (or `conn`, `connect`, `as_role`, `login`) runs once on each server: `pg18` from the
-embedded wheel, `pg15` from Debian, and `pg16` and `pg17` where Debian's are installed. `PGTASKER_TEST_SERVERS=pg18`
-(comma separated) chooses; `pg17=/folder/of/programs` names one that stands elsewhere. Each test gets a database of its
-own, cloned from a template that was migrated once per server.
+embedded wheel, `pg15` from Debian, and `pg16` and `pg17` where Debian's are installed; what would show nothing new
+elsewhere (`ON_THE_FIRST_SERVER`) only on the first of them. `PGTASKER_TEST_SERVERS=pg18` (comma separated) chooses;
+`pg17=/folder/of/programs` names one that stands elsewhere. Each test gets a database of its own, cloned from a template
+that was migrated once per server.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import uuid
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +26,8 @@ from psycopg.conninfo import make_conninfo
 from pgtasker.server import EmbeddedServer
 from pgtasker.testing import FAST, Databases, template_name, throwaway_folder
 
-ROOT = Path(__file__).resolve().parent.parent
+TESTS = Path(__file__).resolve().parent
+ROOT = TESTS.parent
 DEBIAN = {f"pg{major}": Path(f"/usr/lib/postgresql/{major}/bin") for major in (15, 16, 17)}
 CHOSEN = [name.strip() for name in os.environ.get("PGTASKER_TEST_SERVERS", "").split(",") if name.strip()]
 
@@ -64,35 +67,102 @@ def _server_parameters() -> list[Any]:
     return parameters
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Share the tests out to processes (pytest-xdist, `--dist loadgroup`): by server, and what goes through a client apart.
+ON_THE_FIRST_SERVER: dict[str, frozenset[str]] = {
+    # What stands above SQL: its statements run on every server in the tests named here.
+    "cli": frozenset(
+        {
+            "test_template_to_audit_trail",
+            "test_manual_actions_on_steps_and_tasks",
+            "test_all_traces_complete_in_order",
+            "test_demo_end_to_end",
+            "test_migrate",
+        }
+    ),
+    "pyclient": frozenset(
+        {
+            "test_a_workflow_from_template_to_audit",
+            "test_failures_retries_and_repairs_by_hand",
+            "test_a_diamond_of_each_kind_of_handler",
+        }
+    ),
+    "docs": frozenset(
+        {
+            "test_an_order_is_shipped",
+            "test_python_and_sql_do_what_the_readme_shows",
+            "test_the_logins_can_do_their_work_and_no_more",
+        }
+    ),
+    "testing": frozenset({"test_the_example_runs_and_is_the_one_in_the_document"}),
+    "web": frozenset(),
+    # Features in SQL as plain as that of the kernel and the workflow, whose bodies plpgsql_check reads on the other
+    # servers, and long walks through calls that other tests make there.
+    "access/test_forgery.py": frozenset(),
+    "access/test_hijack.py": frozenset(),
+    "access/test_hostile_input.py": frozenset(),
+    "access/test_interruption.py": frozenset(),
+    "access/test_secrets.py": frozenset(),
+    "attach": frozenset(),
+    "audit/test_completeness.py": frozenset(),
+    "audit/test_counts.py": frozenset(),
+    "audit/test_seals.py": frozenset(),
+    "children": frozenset(),
+    "events": frozenset(),
+    "export": frozenset(),
+    "limits/test_limits.py": frozenset(),
+    "metrics": frozenset(),
+    "observe/test_explain.py": frozenset(),
+    "operate/test_command_all.py": frozenset(),
+    "operate/test_failure_policy.py": frozenset(),
+    "operate/test_recover.py": frozenset(),
+    "payloads": frozenset(),
+    "schedules": frozenset(),
+    "vocabularies": frozenset(),
+    "workers/test_handlers.py": frozenset(),
+    "workflow/test_compensation.py": frozenset(),
+    "workflow/test_conditions.py": frozenset(),
+    "workflow/test_decisions.py": frozenset(),
+    "workflow/test_dependency_rules.py": frozenset(),
+    "workflow/test_maps.py": frozenset(),
+    "workflow/test_starting.py": frozenset(),
+    "workflow/test_unique.py": frozenset(),
+}
+"""Folders and files whose tests run on the first server only -> those of them that run on every one."""
 
-    So no server is started more than twice, and no process ends long before the others.
+
+def pytest_configure() -> None:
+    """Let programs that tests start be interrupted; a job in the background of a shell inherits that SIGINT is ignored."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out repetitions, and share the rest out to processes (pytest-xdist, `--dist loadgroup`).
+
+    A process gets what belongs to one server, what goes through a client apart: so no server is started more than
+    twice, and no process ends long before the others.
     """
-    for item in items:
-        chosen = getattr(item, "callspec", None)
-        if chosen is not None and "bare_server" in chosen.params:
-            topic = item.path.relative_to(ROOT / "tests").parts[0]
-            through = " clients" if topic in THROUGH_CLIENTS else ""
-            item.add_marker(pytest.mark.xdist_group(chosen.params["bare_server"] + through))
-
-
-def leave_out_repetitions(
-    config: pytest.Config, items: list[pytest.Item], folder: Path, on_every_server: Collection[str] = ()
-) -> None:
-    """Leave out tests below a folder on all servers but the first, where a second one would show nothing new."""
-    first: str | None = None
-    left_out = []
-    for item in items:
-        server = getattr(item, "callspec", None) and item.callspec.params.get("bare_server")  # type: ignore[attr-defined]
-        if folder not in item.path.parents or server is None:
-            continue
-        first = first or server
-        if server != first and item.originalname not in on_every_server:  # type: ignore[attr-defined]
-            left_out.append(item)
+    first = _server_parameters()[0].id
+    left_out = [item for item in items if _server_of(item) not in (None, first) and _shows_nothing_new(item)]
     if left_out:
-        items[:] = [item for item in items if item not in left_out]
         config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
+    for item in items:
+        if (server := _server_of(item)) is not None:
+            topic = item.path.relative_to(TESTS).parts[0]
+            item.add_marker(pytest.mark.xdist_group(server + (" clients" if topic in THROUGH_CLIENTS else "")))
+
+
+def _server_of(item: pytest.Item) -> str | None:
+    chosen = getattr(item, "callspec", None)
+    return None if chosen is None else chosen.params.get("bare_server")
+
+
+def _shows_nothing_new(item: pytest.Item) -> bool:
+    path = item.path.relative_to(TESTS)
+    for place in (path.as_posix(), path.parts[0]):
+        if place in ON_THE_FIRST_SERVER:
+            return getattr(item, "originalname", item.name) not in ON_THE_FIRST_SERVER[place]
+    return False
 
 
 @pytest.fixture(scope="session")

@@ -8,31 +8,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.conftest import leave_out_repetitions
-
 # Nothing of the caller's own server or screen may leak into a test.
 _NOT_INHERITED = ("DATABASE_URL", "PGTASKER_DSN", "PGTASKER_DATA_DIR", "COLUMNS", "FORCE_COLOR", "NO_COLOR")
-
-
-# The statements of the command line are plain; these tests go through nearly all of them, and run on every server.
-# A process for each command is slow, so the others run on the first server only.
-_ON_EVERY_SERVER = {
-    "test_template_to_audit_trail",
-    "test_manual_actions_on_steps_and_tasks",
-    "test_all_traces_complete_in_order",
-    "test_demo_end_to_end",
-    "test_migrate",
-}
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the repetitions on a second server of tests that would show nothing new there."""
-    leave_out_repetitions(config, items, Path(__file__).parent, _ON_EVERY_SERVER)
 
 
 @dataclass(frozen=True)

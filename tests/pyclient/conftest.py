@@ -5,27 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pgtasker import AsyncClient, Client
-from tests.conftest import leave_out_repetitions
 
 Graph = dict[str, Any]
-
-# The client's statements run on every server; what it makes of their answers is the same on all of them.
-_ON_EVERY_SERVER = {
-    "test_a_workflow_from_template_to_audit",
-    "test_failures_retries_and_repairs_by_hand",
-    "test_a_diamond_of_each_kind_of_handler",
-}
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the repetitions on a second server of tests that would show nothing new there."""
-    leave_out_repetitions(config, items, Path(__file__).parent, _ON_EVERY_SERVER)
 
 
 def graph(*steps: str | Graph, name: str = "graph") -> Graph:

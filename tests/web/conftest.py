@@ -6,7 +6,6 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -16,15 +15,10 @@ import uvicorn
 
 from pgtasker.web import api
 from pgtasker.web.gate import Gate, new_token
-from tests.conftest import TEMPLATE, TestServer, fresh_database, leave_out_repetitions
+from tests.conftest import TEMPLATE, TestServer, fresh_database
 from tests.kernel.engine import Engine
 
 ROLES = ("client", "worker", "operator", "auditor", "monitor")
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """HTTP is the same whatever server is behind; the functions and views are tried on both in tests/observe."""
-    leave_out_repetitions(config, items, Path(__file__).parent)
 
 
 class _Server(uvicorn.Server):
