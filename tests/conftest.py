@@ -10,6 +10,7 @@ that was migrated once per server.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import signal
 import uuid
@@ -39,8 +40,60 @@ SERVERS: dict[str, Path | None] = {
 }
 """Test id of each server -> its programs; None for the embedded wheel."""
 
-THROUGH_CLIENTS = {"cli", "docs", "examples", "pyclient", "server", "testing", "web"}
-"""Topics that stand above SQL: most of their tests run on one server only."""
+THROUGH_CLIENTS = {"cli", "docs", "pyclient", "testing", "web"}
+"""Topics that stand above SQL."""
+
+ON_THE_FIRST_SERVER = {
+    *THROUGH_CLIENTS,
+    # features in SQL as plain as that of the kernel and the workflow, whose bodies plpgsql_check reads on the others
+    "attach",
+    "children",
+    "events",
+    "export",
+    "limits/test_limits.py",
+    "metrics",
+    "observe/test_explain.py",
+    "operate/test_command_all.py",
+    "operate/test_failure_policy.py",
+    "operate/test_recover.py",
+    "payloads",
+    "schedules",
+    "vocabularies",
+    "workers/test_handlers.py",
+    "workflow/test_compensation.py",
+    "workflow/test_conditions.py",
+    "workflow/test_decisions.py",
+    "workflow/test_dependency_rules.py",
+    "workflow/test_maps.py",
+    "workflow/test_starting.py",
+    "workflow/test_unique.py",
+    # long walks through calls that other tests make there
+    "access/test_forgery.py",
+    "access/test_hijack.py",
+    "access/test_hostile_input.py",
+    "access/test_interruption.py",
+    "access/test_secrets.py",
+    "audit/test_completeness.py",
+    "audit/test_counts.py",
+    "audit/test_seals.py",
+}
+"""Folders and files whose tests run on the first server only, since they would show nothing new on another one."""
+
+ON_EVERY_SERVER = {
+    "test_a_diamond_of_each_kind_of_handler",
+    "test_a_workflow_from_template_to_audit",
+    "test_all_traces_complete_in_order",
+    "test_an_order_is_shipped",
+    "test_demo_end_to_end",
+    "test_failures_retries_and_repairs_by_hand",
+    "test_manual_actions_on_steps_and_tasks",
+    "test_migrate",
+    "test_python_and_sql_do_what_the_readme_shows",
+    "test_template_to_audit_trail",
+    "test_the_example_runs_and_is_the_one_in_the_document",
+    "test_the_logins_can_do_their_work_and_no_more",
+}
+"""Tests among them that do: together they send nearly all statements of the client and the command line."""
 
 # A test server may lose everything, and is silent; some tests prepare transactions.
 SETTINGS: dict[str, str] = {
@@ -67,68 +120,6 @@ def _server_parameters() -> list[Any]:
     return parameters
 
 
-ON_THE_FIRST_SERVER: dict[str, frozenset[str]] = {
-    # What stands above SQL: its statements run on every server in the tests named here.
-    "cli": frozenset(
-        {
-            "test_template_to_audit_trail",
-            "test_manual_actions_on_steps_and_tasks",
-            "test_all_traces_complete_in_order",
-            "test_demo_end_to_end",
-            "test_migrate",
-        }
-    ),
-    "pyclient": frozenset(
-        {
-            "test_a_workflow_from_template_to_audit",
-            "test_failures_retries_and_repairs_by_hand",
-            "test_a_diamond_of_each_kind_of_handler",
-        }
-    ),
-    "docs": frozenset(
-        {
-            "test_an_order_is_shipped",
-            "test_python_and_sql_do_what_the_readme_shows",
-            "test_the_logins_can_do_their_work_and_no_more",
-        }
-    ),
-    "testing": frozenset({"test_the_example_runs_and_is_the_one_in_the_document"}),
-    "web": frozenset(),
-    # Features in SQL as plain as that of the kernel and the workflow, whose bodies plpgsql_check reads on the other
-    # servers, and long walks through calls that other tests make there.
-    "access/test_forgery.py": frozenset(),
-    "access/test_hijack.py": frozenset(),
-    "access/test_hostile_input.py": frozenset(),
-    "access/test_interruption.py": frozenset(),
-    "access/test_secrets.py": frozenset(),
-    "attach": frozenset(),
-    "audit/test_completeness.py": frozenset(),
-    "audit/test_counts.py": frozenset(),
-    "audit/test_seals.py": frozenset(),
-    "children": frozenset(),
-    "events": frozenset(),
-    "export": frozenset(),
-    "limits/test_limits.py": frozenset(),
-    "metrics": frozenset(),
-    "observe/test_explain.py": frozenset(),
-    "operate/test_command_all.py": frozenset(),
-    "operate/test_failure_policy.py": frozenset(),
-    "operate/test_recover.py": frozenset(),
-    "payloads": frozenset(),
-    "schedules": frozenset(),
-    "vocabularies": frozenset(),
-    "workers/test_handlers.py": frozenset(),
-    "workflow/test_compensation.py": frozenset(),
-    "workflow/test_conditions.py": frozenset(),
-    "workflow/test_decisions.py": frozenset(),
-    "workflow/test_dependency_rules.py": frozenset(),
-    "workflow/test_maps.py": frozenset(),
-    "workflow/test_starting.py": frozenset(),
-    "workflow/test_unique.py": frozenset(),
-}
-"""Folders and files whose tests run on the first server only -> those of them that run on every one."""
-
-
 def pytest_configure() -> None:
     """Let programs that tests start be interrupted; a job in the background of a shell inherits that SIGINT is ignored."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -142,27 +133,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     twice, and no process ends long before the others.
     """
     first = _server_parameters()[0].id
-    left_out = [item for item in items if _server_of(item) not in (None, first) and _shows_nothing_new(item)]
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in set(left_out)]
+    kept, left_out = [], []
     for item in items:
-        if (server := _server_of(item)) is not None:
-            topic = item.path.relative_to(TESTS).parts[0]
-            item.add_marker(pytest.mark.xdist_group(server + (" clients" if topic in THROUGH_CLIENTS else "")))
-
-
-def _server_of(item: pytest.Item) -> str | None:
-    chosen = getattr(item, "callspec", None)
-    return None if chosen is None else chosen.params.get("bare_server")
-
-
-def _shows_nothing_new(item: pytest.Item) -> bool:
-    path = item.path.relative_to(TESTS)
-    for place in (path.as_posix(), path.parts[0]):
-        if place in ON_THE_FIRST_SERVER:
-            return getattr(item, "originalname", item.name) not in ON_THE_FIRST_SERVER[place]
-    return False
+        chosen = getattr(item, "callspec", None)
+        server = chosen.params.get("bare_server") if chosen else None
+        path = item.path.relative_to(TESTS)
+        listed = not ON_THE_FIRST_SERVER.isdisjoint({path.as_posix(), path.parts[0]})
+        if server not in (None, first) and listed and getattr(item, "originalname", None) not in ON_EVERY_SERVER:
+            left_out.append(item)
+            continue
+        kept.append(item)
+        if server is not None:
+            through = " clients" if path.parts[0] in THROUGH_CLIENTS else ""
+            item.add_marker(pytest.mark.xdist_group(f"{server}{through}"))
+    items[:] = kept
+    config.hook.pytest_deselected(items=left_out)
 
 
 @pytest.fixture(scope="session")
@@ -186,7 +171,7 @@ class TestServer:
     def dsn(self, dbname: str, user: str = "postgres") -> str:
         return self.server.uri(dbname, user)
 
-    @property
+    @functools.cached_property
     def databases(self) -> Databases:
         """Makes and removes databases of this server."""
         return Databases(self.server.uri())

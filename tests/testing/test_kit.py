@@ -48,7 +48,7 @@ def test_the_example_runs_and_is_the_one_in_the_document(bare_server: TestServer
 
 
 def test_the_template_is_made_once_by_one_of_several(bare_server: TestServer) -> None:
-    databases = bare_server.databases
+    databases = Databases(bare_server.server.uri())
     bare_server.admin.execute(f"drop database if exists {template_name()} with (force)".encode())
     with ThreadPoolExecutor(4) as pool:
         assert set(pool.map(lambda _: databases.template(), range(4))) == {template_name()}
@@ -60,7 +60,7 @@ def test_what_a_killed_run_left_half_made_is_made_anew(bare_server: TestServer) 
     name = template_name()
     bare_server.admin.execute(f"drop database if exists {name} with (force)".encode())
     bare_server.admin.execute(f"create database {name}_making".encode())
-    with bare_server.databases.fresh() as dsn, psycopg.connect(dsn) as conn:
+    with Databases(bare_server.server.uri()).fresh() as dsn, psycopg.connect(dsn) as conn:
         assert conn.execute("select count(*) from tasker.tasks").fetchone() == (0,)
 
 
