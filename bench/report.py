@@ -133,7 +133,11 @@ class Table:
         judged = targets.rows(self)
         if judged:
             lines += ["", "| target | where it stands |", "|---|---|", *judged]
-        left_out = [f"{s} in {w}: {reason}" for (w, s), reason in self.reasons.items() if reason]
+        alike: dict[tuple[str, str], list[str]] = defaultdict(list)
+        for (name, system), reason in self.reasons.items():
+            if reason:
+                alike[name, reason].append(system)
+        left_out = [f"{', '.join(who)} in {name}: {reason}" for (name, reason), who in alike.items()]
         if left_out:
             lines += ["", f"Not measured: {'; '.join(left_out)}."]
         if self.edges:
