@@ -97,14 +97,20 @@ class Table:
         values = [r.latency[0] if r.latency else r.steps_per_second for r in results]
         return statistics.median(v for v in values if v is not None) if values else None
 
-    def measured_by(self, workload: str) -> str:
-        """As which of ours it was measured: claimants that speak SQL where there are more than two."""
-        return US if self.results[workload].get(US) else SQL_ALONE
-
     def median(self, workload: str, system: str, column: str) -> float | None:
         values = [getattr(r, column) for r in self.results[workload].get(system, [])]
         known = [v for v in values if v is not None]
         return statistics.median(known) if known else None
+
+    def multiple(self, workload: str, column: str) -> float | None:
+        """What a step costs in a large case, as a multiple of the small one."""
+        system = self._measured_by(workload)
+        large, small = (self.median(name, system, column) for name in (workload, self.workloads[workload].beside))
+        return large / small if large and small else None
+
+    def _measured_by(self, workload: str) -> str:
+        """As which of ours it was measured: claimants that speak SQL where there are more than two workers."""
+        return US if self.results[workload].get(US) else SQL_ALONE
 
     def markdown(self) -> str:
         """One table of speeds with the ratio to the fastest other, and one of what a step of ours costs."""
@@ -176,17 +182,14 @@ class Table:
         return lines
 
     def _flat(self) -> list[str]:
-        """What a step costs in a large case, as a multiple of the small one."""
+        """The large cases beside the small ones."""
+        columns = ("server_cpu_per_step", "wal_bytes_per_step", "steps_per_second")
         lines = []
         for name, workload in self.workloads.items():
-            system = self.measured_by(name)
-            pairs = [
-                (self.median(name, system, column), self.median(workload.beside, system, column))
-                for column in ("server_cpu_per_step", "wal_bytes_per_step", "steps_per_second")
-            ]
-            if any(one and other for one, other in pairs):
-                cells = [f"{one / other:.2f}" if one and other else "-" for one, other in pairs]
-                lines.append(f"| {name} | {workload.beside} | {system} | " + " | ".join(cells) + " |")
+            ratios = [self.multiple(name, column) for column in columns]
+            if any(ratios):
+                cells = ["-" if ratio is None else f"{ratio:.2f}" for ratio in ratios]
+                lines.append(f"| {name} | {workload.beside} | {self._measured_by(name)} | " + " | ".join(cells) + " |")
         head = ["| large case | small case | by | server CPU a step | WAL bytes a step | steps/s |", "|---" * 6 + "|"]
         return ["The large case as a multiple of the small one:", "", *head, *lines] if lines else []
 

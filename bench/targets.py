@@ -33,9 +33,7 @@ def _judged(table: Table) -> Iterator[tuple[str, str | None, bool]]:
     yield from _latency(table)
     for name, larger in table.workloads.items():
         if larger.beside and not larger.snapshot:
-            system = table.measured_by(name)
-            large, small = (table.median(one, system, "server_cpu_per_step") for one in (name, larger.beside))
-            ratio = large / small if large and small else None
+            ratio = table.multiple(name, "server_cpu_per_step")
             told = None if ratio is None else f"{ratio:.2f}"
             what = f"{name}: server CPU a step at most 1.25 of {larger.beside}"
             yield what, told, ratio is not None and ratio <= 1.25
