@@ -36,7 +36,8 @@ sql-lint: $(VENV)/.dev
 
 pytest: $(VENV)/.dev
 	@echo "== tests"
-	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup
+	@# the programs under test start in two thirds of the time where Python may keep what it compiled
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n 2 --dist loadgroup
 
 bench: $(VENV)/.dev ## measure, beside the peers, on one server (40 minutes)
 	@$(BIN)/python -m bench
