@@ -50,6 +50,7 @@ begin
     where known.value <> excluded.value;
 
     -- What access_warnings compares with, now that only this tree is there.
+    with found as materialized (select * from tasker.object_digests())
     insert into tasker.schema_info as known (key, value)
     select
         'access_rights',
@@ -62,11 +63,11 @@ begin
     where r.role in ('public', 'tasker_client', 'tasker_worker', 'tasker_operator', 'tasker_auditor', 'tasker_monitor')
     union all
     select 'object_digests', jsonb_object_agg(d.object, d.digest order by d.object)::text
-    from tasker.object_digests() as d
+    from found as d
     where (nullif(current_setting('pgtasker.strangers', true), '')::jsonb ->> d.object) is distinct from d.digest
     union all
     select 'object_definitions', jsonb_object_agg(d.object, d.definition order by d.object)::text
-    from tasker.object_digests() as d
+    from found as d
     where d.definition is not null
     on conflict (key) do update set value = excluded.value, updated_at = clock_timestamp()
     where known.value <> excluded.value;
