@@ -82,7 +82,6 @@ ON_THE_FIRST_SERVER = {
 ON_EVERY_SERVER = {
     "test_a_diamond_of_each_kind_of_handler",
     "test_a_workflow_from_template_to_audit",
-    "test_all_traces_complete_in_order",
     "test_an_order_is_shipped",
     "test_demo_end_to_end",
     "test_failures_retries_and_repairs_by_hand",

@@ -14,8 +14,9 @@ import os
 import shutil
 import tempfile
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
@@ -128,6 +129,7 @@ class Databases:
     """
 
     server: str
+    _kept: list[psycopg.Connection[Any]] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def template(self) -> str:
         """Return the name of the migrated template; it is made when it is missing, by one of several callers."""
@@ -155,25 +157,46 @@ class Databases:
             template: what it is a copy of, ``template0`` for an empty one; None: the migrated template.
         """
         name = f"test_{uuid.uuid4().hex}"
-        with _Janitor(dbname=name, template_dbname=self.template() if template is None else template, **self._place):
+        template = self.template() if template is None else template
+        with _Janitor(self._admin, dbname=name, template_dbname=template, **self._place):
             yield _uri(self.server, name)
+
+    def _admin(self) -> psycopg.Connection[Any]:
+        """A connection that is kept, since every test needs it twice; another one after a restart of the server."""
+        if self._kept:
+            with contextlib.suppress(psycopg.OperationalError):
+                self._kept[0].execute("select")
+                return self._kept[0]
+            self._kept.pop().close()
+        connection = psycopg.connect(self.server, autocommit=True)
+        weakref.finalize(self, connection.close)
+        self._kept.append(connection)
+        return connection
 
     @functools.cached_property
     def _place(self) -> dict[str, Any]:
         """Where the server is and who logs in, defaults of libpq included."""
-        with psycopg.connect(self.server) as admin:
-            at = admin.info
-            return {
-                "host": at.host,
-                "port": at.port,
-                "user": at.user,
-                "password": at.password or None,
-                "maintenance_dbname": at.dbname,
-            }
+        at = self._admin().info
+        return {
+            "host": at.host,
+            "port": at.port,
+            "user": at.user,
+            "password": at.password or None,
+            "maintenance_dbname": at.dbname,
+        }
 
 
 class _Janitor(DatabaseJanitor):
     """Copies the files of a template: a quarter of the time of the default, which logs every page."""
+
+    def __init__(self, admin: Callable[[], psycopg.Connection[Any]], **place: Any) -> None:
+        super().__init__(**place)
+        self._admin = admin
+
+    @contextlib.contextmanager
+    def cursor(self, dbname: str | None = None) -> Iterator[psycopg.Cursor[Any]]:
+        with self._admin().cursor() as cursor:
+            yield cursor
 
     def _build_create_database_sql(self) -> sql.Composed:
         return super()._build_create_database_sql() + sql.SQL(" STRATEGY file_copy")

@@ -54,11 +54,10 @@ def world(server: TestServer) -> Iterator[World]:
             root.run(f"drop role {name}")
 
 
-def play(world: World, statement: str, writes: int) -> bool:
+def play(world: World, statement: str, writes: int, before: object) -> bool:
     """Make the call, cut off after so many writes; whether it came to its end. Nothing of it is kept."""
     root = world.root
     with root.conn.transaction(force_rollback=True):
-        before = world.fingerprint()
         try:
             with root.conn.transaction():
                 root.run(f"set local test.writes = '{writes}'")
@@ -86,9 +85,9 @@ WRITERS = {
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_cut_off_after_any_write_nothing_stays(world: World, name: str) -> None:
-    statement = WRITERS[name]
+    statement, before = WRITERS[name], world.fingerprint()
     writes = 0
-    while not play(world, statement, writes):
+    while not play(world, statement, writes, before):
         writes += 1
         assert writes < 200
     # a call that is tried here writes; those that answer without a write stand in the list

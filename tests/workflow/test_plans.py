@@ -1,7 +1,7 @@
 """Plans: no hot call ever reads the logs, the steps or the edges from end to end, whatever the planner knew or forgot.
 
 A plan that was made while the tables were empty lives as long as the session. So these tests warm every statement up on
-empty tables, load a history of 100,000 finished steps beside them without telling the planner, and look at what the same
+empty tables, load a history of 50,000 finished steps beside them without telling the planner, and look at what the same
 session reads then.
 """
 
@@ -32,11 +32,11 @@ BIG = (
 A_FEW = 200
 """Rows that may be read from end to end: a table that small is read faster that way."""
 
-# 2,000 tasks of 50 finished steps each, in a chain of edges. The history is the shortest that the walls let in (to take them
+# 1,000 tasks of 50 finished steps each, in a chain of edges. The history is the shortest that the walls let in (to take them
 # down would make the server forget its plans): every step was resolved by hand before it ran.
 HISTORY = """
 set session_replication_role = replica;
-create temp table made_tasks as select tasker.uuid_generate_v7() as task_uuid, n from generate_series(1, 2000) n;
+create temp table made_tasks as select tasker.uuid_generate_v7() as task_uuid, n from generate_series(1, 1000) n;
 insert into tasker.tasks (task_uuid, namespace, name, vocabulary, lifecycle, correlation_id, total_steps, satisfied_steps)
   select task_uuid, 'default', 'old', 'tasker', 'tasker.task', task_uuid, 50, 50 from made_tasks;
 insert into tasker.task_transitions (task_uuid, namespace, lifecycle, to_state, from_state, event, sort_key, most_recent)
