@@ -40,11 +40,13 @@ SERVERS: dict[str, Path | None] = {
 }
 """Test id of each server -> its programs; None for the embedded wheel."""
 
-THROUGH_CLIENTS = {"cli", "docs", "pyclient", "testing", "web"}
-"""Topics that stand above SQL."""
-
 ON_THE_FIRST_SERVER = {
-    *THROUGH_CLIENTS,
+    # what stands above SQL
+    "cli",
+    "docs",
+    "pyclient",
+    "testing",
+    "web",
     # features in SQL as plain as that of the kernel and the workflow, whose bodies plpgsql_check reads on the others
     "attach",
     "children",
@@ -126,11 +128,7 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out repetitions, and share the rest out to processes (pytest-xdist, `--dist loadgroup`).
-
-    A process gets what belongs to one server, what goes through a client apart: so no server is started more than
-    twice, and no process ends long before the others.
-    """
+    """Leave out repetitions."""
     first = _server_parameters()[0].id
     kept, left_out = [], []
     for item in items:
@@ -140,11 +138,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         listed = not ON_THE_FIRST_SERVER.isdisjoint({path.as_posix(), path.parts[0]})
         if server not in (None, first) and listed and getattr(item, "originalname", None) not in ON_EVERY_SERVER:
             left_out.append(item)
-            continue
-        kept.append(item)
-        if server is not None:
-            through = " clients" if path.parts[0] in THROUGH_CLIENTS else ""
-            item.add_marker(pytest.mark.xdist_group(f"{server}{through}"))
+        else:
+            kept.append(item)
     items[:] = kept
     config.hook.pytest_deselected(items=left_out)
 
@@ -176,15 +171,25 @@ class TestServer:
         return Databases(self.server.uri())
 
 
+@pytest.fixture(scope="session")
+def servers(server_folder: Path) -> Iterator[Callable[[str], TestServer]]:
+    """The servers by name, each started when it is first wanted."""
+    with contextlib.ExitStack() as running:
+
+        @functools.cache
+        def server_named(name: str) -> TestServer:
+            folder = server_folder / name
+            server = running.enter_context(EmbeddedServer(folder, bin_dir=SERVERS[name], settings=SETTINGS))
+            admin = running.enter_context(psycopg.connect(server.uri(), autocommit=True))
+            return TestServer(name, server.status().version, server, admin)
+
+        yield server_named
+
+
 @pytest.fixture(scope="session", params=_server_parameters())
-def bare_server(request: pytest.FixtureRequest, server_folder: Path) -> Iterator[TestServer]:
+def bare_server(request: pytest.FixtureRequest, servers: Callable[[str], TestServer]) -> TestServer:
     """A running server with nothing of pgtasker in it."""
-    name: str = request.param
-    with (
-        EmbeddedServer(server_folder / name, bin_dir=SERVERS[name], settings=SETTINGS) as server,
-        psycopg.connect(server.uri(), autocommit=True) as admin,
-    ):
-        yield TestServer(name, server.status().version, server, admin)
+    return servers(request.param)
 
 
 @pytest.fixture(scope="session")
