@@ -557,7 +557,7 @@ def test_a_worker_survives_the_loss_of_its_connections(
 
 
 def test_a_worker_leaves_a_server_that_became_read_only(
-    database: str, client: Client, conn: psycopg.Connection[Any]
+    database: str, client: Client, conn: psycopg.Connection[Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     """After a switchover the old primary still answers; the worker looks for a writable one until there is."""
     worker = echo(Worker(database, poll_interval=0.1), "work")
@@ -571,7 +571,7 @@ def test_a_worker_leaves_a_server_that_became_read_only(
         )
         # This connection is older than the setting.
         task_uuid = client.create_task_from_graph(graph("a"), conn=conn)
-        time.sleep(0.5)
+        eventually(lambda: "session is read-only" in caplog.text)
         assert only_step(client, task_uuid).phase == "queued"
         conn.execute(f"alter database {name} set default_transaction_read_only = off".encode())
         assert client.wait(task_uuid, timeout=30).phase == "succeeded"

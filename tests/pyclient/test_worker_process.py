@@ -72,6 +72,21 @@ def start(tmp_path: Path, database: str) -> Iterator[Start]:
         process.wait()
 
 
+Told = Callable[[str], bool]
+
+
+@pytest.fixture
+def told(capfd: pytest.CaptureFixture[str]) -> Told:
+    """Whether the log of the processes has some words in it by now."""
+    heard: list[str] = []
+
+    def has(words: str) -> bool:
+        heard.append(capfd.readouterr().err)
+        return words in "".join(heard)
+
+    return has
+
+
 def phase(client: Client, task_uuid: Any) -> str:
     return client.steps(task_uuid)[0].phase
 
@@ -109,8 +124,9 @@ def test_a_signal_lets_the_running_handler_finish(
 
 def test_an_idle_worker_ends_at_once(start: Start, conn: psycopg.Connection[Any]) -> None:
     process = start()
-    eventually(lambda: registered(conn))
-    time.sleep(0.5)
+    listens = "select count(*) from pg_stat_activity where application_name like 'pgtasker-worker%listener'"
+    listens += " and state = 'idle' and datname = current_database()"
+    eventually(lambda: registered(conn) and conn.execute(listens).fetchone() == (1,))
     begun = time.monotonic()
     process.terminate()
     assert process.wait(30) == 0
@@ -135,13 +151,13 @@ def test_the_drain_can_be_cancelled_and_ends_in_time(start: Start, client: Clien
     assert client.get_task_audit_history(task_uuid)[0].metadata["error"]["type"] == "WorkerStopped"
 
 
-def test_a_second_signal_does_not_wait(start: Start, client: Client) -> None:
+def test_a_second_signal_does_not_wait(start: Start, client: Client, told: Told) -> None:
     sync = client.create_task_from_graph(graph(step("sleep", arguments={"seconds": 60})))
     other = client.create_task_from_graph(graph(step("nap", arguments={"seconds": 60}, retry={"base_delay": 60})))
-    process = start()
+    process = start("--verbose")
     eventually(lambda: phase(client, sync) == phase(client, other) == "running")
     process.terminate()
-    time.sleep(0.3)
+    eventually(lambda: told("stopping"))  # two signals that arrive together are one
     process.terminate()
     assert process.wait(30) == 1
     # The coroutine could be ended and said so; the thread could not, and is not reported as finished.
@@ -265,7 +281,9 @@ def test_a_worker_and_a_client_live_through_a_restart_of_the_server(own_server: 
     assert not thread.is_alive()
 
 
-def test_a_worker_that_waits_for_its_server_can_be_stopped(own_server: EmbeddedServer, tmp_path: Path) -> None:
+def test_a_worker_that_waits_for_its_server_can_be_stopped(
+    own_server: EmbeddedServer, tmp_path: Path, told: Told
+) -> None:
     (tmp_path / "jobs.py").write_text(MODULE)
     environment = {**os.environ, "PGTASKER_WORKER_DSN": own_server.uri("postgres")}
     process = subprocess.Popen(
@@ -276,7 +294,7 @@ def test_a_worker_that_waits_for_its_server_can_be_stopped(own_server: EmbeddedS
             query = "select count(*) from tasker.workers where name = 'patient'"
             eventually(lambda: conn.execute(query).fetchone() == (1,), 60)
         own_server.stop("immediate")
-        time.sleep(1.0)
+        eventually(lambda: told("the database failed, trying again"))
         assert process.poll() is None
         process.terminate()
         assert process.wait(10) == 0
@@ -306,14 +324,14 @@ def test_the_children_of_a_killed_worker_die_and_its_step_goes_on(start: Start, 
     eventually(lambda: not any(map(alive, again)), 10)
 
 
-def test_the_second_signal_ends_the_process_tree(start: Start, client: Client, tmp_path: Path) -> None:
+def test_the_second_signal_ends_the_process_tree(start: Start, client: Client, tmp_path: Path, told: Told) -> None:
     pid_file = tmp_path / "pids"
     arguments = {"argv": FOREVER, "env": {"PIDS": str(pid_file)}}
     task_uuid = client.create_task_from_graph(graph(step("shell", arguments=arguments, max_attempts=1)))
-    process = start()
+    process = start("--verbose")
     processes = eventually(lambda: pids(pid_file))
     process.terminate()
-    time.sleep(0.1)  # two signals that arrive together are one
+    eventually(lambda: told("stopping"))
     assert all(map(alive, processes))
     process.terminate()
     assert process.wait(30) == 1
