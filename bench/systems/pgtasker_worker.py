@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 
@@ -63,7 +63,7 @@ def run(workload: Workload, database: Database) -> Sample:
         create_seconds = create(client, workload)
         workers = [_start(database, workload) for _ in range(workload.workers)]
         try:
-            wait_until_done(database)
+            _wait_while(database, "exists (select from tasker.tasks where completed_at is null)")
             ended = [_stop(worker) for worker in workers]
         finally:
             for worker in workers:
@@ -73,9 +73,9 @@ def run(workload: Workload, database: Database) -> Sample:
     return Sample(create_seconds, seconds, worker_cpu=sum(e["cpu"] for e in ended) / seconds)
 
 
-def wait_until_done(database: Database) -> None:
+def _wait_while(database: Database, condition: LiteralString) -> None:
     with psycopg.connect(database.dsn, autocommit=True) as conn:
-        while conn.execute("select 1 from tasker.tasks where completed_at is null limit 1").fetchone():
+        while conn.execute(f"select 1 where {condition}").fetchone():
             time.sleep(0.05)
 
 
@@ -85,6 +85,7 @@ def _latency(client: Client, workload: Workload, database: Database) -> Sample:
     assert worker.stdout is not None
     delays = []
     try:
+        _wait_while(database, "not exists (select from tasker.workers)")  # its start is no latency
         for _ in range(workload.instances):
             time.sleep(0.15)  # idle again
             begun = time.time()
