@@ -8,7 +8,7 @@ from bench.server import Database
 
 STEPS = 50
 _BATCH = 1000
-"""Tasks of one transaction."""
+"""Most tasks of one transaction."""
 
 _FILL = """
 create temp table made_tasks on commit drop as
@@ -56,11 +56,13 @@ insert into tasker.workflow_step_transitions (workflow_step_transition_uuid, wor
 
 
 def fill(database: Database, steps: int) -> None:
-    """Insert finished tasks with so many steps in all; every check and the audit trigger see them."""
+    """Insert finished tasks with so many steps in all, a multiple of 50; every check and the audit trigger see them."""
     with psycopg.connect(database.dsn, autocommit=True) as conn:
         conn.execute("select tasker.ensure_namespace('default')")
-        for _ in range(steps // STEPS // _BATCH):
+        tasks = steps // STEPS
+        for made in range(0, tasks, _BATCH):
             with conn.transaction():
                 for statement in _FILL.split(";\n"):
-                    conn.execute(statement.encode(), {"tasks": _BATCH, "steps": STEPS}, prepare=False)
+                    values = {"tasks": min(_BATCH, tasks - made), "steps": STEPS}
+                    conn.execute(statement.encode(), values, prepare=False)
         conn.execute("vacuum analyze")
