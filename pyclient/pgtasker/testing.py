@@ -157,8 +157,7 @@ class Databases:
             template: what it is a copy of, ``template0`` for an empty one; None: the migrated template.
         """
         name = f"test_{uuid.uuid4().hex}"
-        template = self.template() if template is None else template
-        with _Janitor(self._admin, dbname=name, template_dbname=template, **self._place):
+        with _Janitor(self._admin, name, self.template() if template is None else template):
             yield _uri(self.server, name)
 
     def _admin(self) -> psycopg.Connection[Any]:
@@ -173,24 +172,13 @@ class Databases:
         self._kept.append(connection)
         return connection
 
-    @functools.cached_property
-    def _place(self) -> dict[str, Any]:
-        """Where the server is and who logs in, defaults of libpq included."""
-        at = self._admin().info
-        return {
-            "host": at.host,
-            "port": at.port,
-            "user": at.user,
-            "password": at.password or None,
-            "maintenance_dbname": at.dbname,
-        }
-
 
 class _Janitor(DatabaseJanitor):
     """Copies the files of a template: a quarter of the time of the default, which logs every page."""
 
-    def __init__(self, admin: Callable[[], psycopg.Connection[Any]], **place: Any) -> None:
-        super().__init__(**place)
+    def __init__(self, admin: Callable[[], psycopg.Connection[Any]], name: str, template: str) -> None:
+        at = admin().info
+        super().__init__(user=at.user, host=at.host, port=at.port, dbname=name, template_dbname=template)
         self._admin = admin
 
     @contextlib.contextmanager

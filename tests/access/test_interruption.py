@@ -54,7 +54,7 @@ def world(server: TestServer) -> Iterator[World]:
             root.run(f"drop role {name}")
 
 
-def play(world: World, statement: str, writes: int, before: object) -> bool:
+def play(world: World, statement: str, writes: int, before: dict[str, str]) -> bool:
     """Make the call, cut off after so many writes; whether it came to its end. Nothing of it is kept."""
     root = world.root
     with root.conn.transaction(force_rollback=True):

@@ -473,12 +473,15 @@ def worker_named(client: Client, name: str) -> uuid.UUID | None:
 # ---------------------------------------------------------------------------------------------------------- wake-ups
 
 
-def test_a_notification_wakes_an_idle_worker(database: str, client: Client) -> None:
+def test_a_notification_wakes_an_idle_worker(database: str, client: Client, conn: psycopg.Connection[Any]) -> None:
     worker = echo(Worker(database, poll_interval=60), "work")
     with running(worker):
         first = client.create_task_from_graph(graph("a"))
         client.wait(first, timeout=30)
-        time.sleep(1.3)  # past the quick polls that follow work
+        # past the quick polls that follow work, ten a second at least: its session has asked nothing for half a second
+        asked = "select clock_timestamp() - max(state_change) > interval '0.5 s' from pg_stat_activity"
+        asked += " where datname = current_database() and application_name = 'pgtasker-worker'"
+        eventually(lambda: conn.execute(asked).fetchone() == (True,))
         begun = time.monotonic()
         second = client.create_task_from_graph(graph("a", "b<a"))
         client.wait(second, timeout=30)

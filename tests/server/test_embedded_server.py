@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -320,6 +321,15 @@ def test_missing_programs_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         EmbeddedServer(tmp_path)
 
 
+def has_socket(pid: int) -> bool:
+    """Whether a process has begun to talk to somebody."""
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            if os.readlink(descriptor).startswith("socket:"):
+                return True
+    return False
+
+
 def test_waits_for_a_server_that_is_still_starting(folder: Path) -> None:
     """Somebody else started it a moment ago (or it is recovering): opening waits instead of failing."""
     server = EmbeddedServer(folder, settings=FAST).start()
@@ -333,7 +343,9 @@ def test_waits_for_a_server_that_is_still_starting(folder: Path) -> None:
             f"from pgtasker.server import EmbeddedServer; EmbeddedServer({str(folder)!r}).start()",
         ]
     )
-    time.sleep(1)
+    end = time.monotonic() + 30
+    while not has_socket(opener.pid):
+        assert time.monotonic() < end
     assert opener.poll() is None
     os.kill(pid, signal.SIGCONT)
     assert opener.wait(timeout=60) == 0
