@@ -14,47 +14,40 @@ begin
     return;
   end if;
   -- one write of the row for both; moves that change neither cost none
-  update tasker.tasks t
-     set pending_steps         = t.pending_steps         + coalesce(c.pending, 0),
-         in_flight_steps       = t.in_flight_steps       + coalesce(c.in_flight, 0),
-         waiting_retry_steps   = t.waiting_retry_steps   + coalesce(c.waiting_retry, 0),
-         satisfied_steps       = t.satisfied_steps       + coalesce(c.satisfied, 0),
-         failed_steps          = t.failed_steps          + coalesce(c.failed, 0),
-         failed_critical_steps = t.failed_critical_steps + coalesce(c.failed_critical, 0),
-         -- update_task_completion: only at the start, at the end, and when a finished task is reset
-         started_at   = case when c.ends is null then t.started_at else coalesce(t.started_at, greatest(t.created_at, clock_timestamp())) end,
-         completed_at = case when c.ends is null then t.completed_at
-                             when c.ends then greatest(t.created_at, t.started_at, clock_timestamp()) end
-    from (select x.task_uuid, sum(x.pending) as pending, sum(x.in_flight) as in_flight, sum(x.waiting_retry) as waiting_retry,
-                 sum(x.satisfied) as satisfied, sum(x.failed) as failed, sum(x.failed_critical) as failed_critical, bool_or(x.ends) as ends
-            from (select p.*, null::boolean as ends from unnest(p_progress) p
-                  union all
-                  select m.task_uuid, null, null, null, null, null, null, bool_or(m.most_recent and entered.is_terminal)
-                    from unnest(p_task_moves) m
-                   cross join lateral (select s.is_terminal from tasker.lifecycle_states s
-                                        where s.lifecycle = m.lifecycle and s.state = m.to_state limit 1) entered
-                   cross join lateral (select s.is_terminal, s.state = l.initial_state as is_initial
-                                         from tasker.lifecycle_states s
-                                         join tasker.lifecycles l on l.lifecycle = s.lifecycle
-                                        where s.lifecycle = m.lifecycle and s.state = m.from_state limit 1) was
-                   group by m.task_uuid
-                  having bool_or(m.most_recent and entered.is_terminal) or bool_or(was.is_terminal or was.is_initial)) x
-           group by x.task_uuid) c
-   where t.task_uuid = c.task_uuid;
-
-  if p_task_moves is not null then
-    select array_agg(t.task_uuid) filter (where t.worker_count is not null), array_agg(distinct t.task_uuid) filter (where t.parent_task_uuid is not null)
-      into v_jobs, v_children
-      from unnest(p_task_moves) m
-     cross join lateral (select t.task_uuid, t.worker_count, t.parent_task_uuid from tasker.tasks t
-                          where t.task_uuid = m.task_uuid and t.completed_at is not null
-                            and (t.worker_count is not null or t.parent_task_uuid is not null) limit 1) t;
-    if v_jobs is not null then
-      perform tasker.release_workers(v_jobs);
-    end if;
-    if v_children is not null then
-      perform tasker.wake_parents(v_children);
-    end if;
+  with written as (
+    update tasker.tasks t
+       set pending_steps         = t.pending_steps         + coalesce(c.pending, 0),
+           in_flight_steps       = t.in_flight_steps       + coalesce(c.in_flight, 0),
+           waiting_retry_steps   = t.waiting_retry_steps   + coalesce(c.waiting_retry, 0),
+           satisfied_steps       = t.satisfied_steps       + coalesce(c.satisfied, 0),
+           failed_steps          = t.failed_steps          + coalesce(c.failed, 0),
+           failed_critical_steps = t.failed_critical_steps + coalesce(c.failed_critical, 0),
+           -- update_task_completion: only at the start, at the end, and when a finished task is reset
+           started_at   = case when c.starts then coalesce(t.started_at, greatest(t.created_at, clock_timestamp())) else t.started_at end,
+           completed_at = case when c.ends is null then t.completed_at
+                               when c.ends then greatest(t.created_at, t.started_at, clock_timestamp()) end
+      from (select x.task_uuid, sum(x.pending) as pending, sum(x.in_flight) as in_flight, sum(x.waiting_retry) as waiting_retry,
+                   sum(x.satisfied) as satisfied, sum(x.failed) as failed, sum(x.failed_critical) as failed_critical,
+                   bool_or(x.starts) as starts, bool_or(x.ends) as ends
+              from (select p.*, null::boolean as starts, null::boolean as ends from unnest(p_progress) p
+                    union all
+                    -- the first move leaves the initial state
+                    select m.task_uuid, null, null, null, null, null, null, m.sort_key = 2,
+                           m.most_recent and (select s.is_terminal from tasker.lifecycle_states s where s.lifecycle = m.lifecycle and s.state = m.to_state)
+                      from unnest(p_task_moves) m) x
+             group by x.task_uuid) c
+     where t.task_uuid = c.task_uuid
+       and (c.pending is not null or c.starts or c.ends or t.completed_at is not null)
+    returning t.task_uuid, t.worker_count, t.parent_task_uuid, c.ends
+  )
+  select array_agg(w.task_uuid) filter (where w.ends and w.worker_count is not null), array_agg(w.task_uuid) filter (where w.ends and w.parent_task_uuid is not null)
+    into v_jobs, v_children
+    from written w;
+  if v_jobs is not null then
+    perform tasker.release_workers(v_jobs);
+  end if;
+  if v_children is not null then
+    perform tasker.wake_parents(v_children);
   end if;
 end
 $$;

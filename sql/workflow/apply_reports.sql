@@ -25,22 +25,26 @@ declare
   v_kept     uuid[];              -- validated by the worker, who keeps its claim
   v_held     uuid[];
   v_decides  boolean;             -- among them are decisions
+  v_ahead    uuid[];              -- tasks that their reports move
+  v_tasks    uuid[];
   v_free     uuid[];              -- tasks whose results are settled here
   v_settled  tasker.step_move[];
   v_series   text := tasker.uuid_series();
 begin
   -- A claim that is not current now never will be again: late reports wait for nobody and nobody waits for them.
-  select coalesce(array_agg(distinct r.step_uuid), '{}'), bool_or(held.decides)
-    into v_held, v_decides
+  select coalesce(array_agg(distinct r.step_uuid), '{}'), bool_or(held.decides), array_agg(distinct held.task_uuid) filter (where l.settles_at_report),
+         array_agg(distinct held.task_uuid)
+    into v_held, v_decides, v_ahead, v_tasks
     from unnest(p_reports) r
-   cross join lateral (select coalesce(s.options ? 'creates', false) as decides from tasker.workflow_steps s
+   cross join lateral (select s.task_uuid, s.lifecycle, coalesce(s.options ? 'creates', false) as decides from tasker.workflow_steps s
                         where s.workflow_step_uuid = r.step_uuid
                           and s.claim_uuid = r.claim_uuid
-                          and (v_bound is null or s.namespace = any (v_bound)) limit 1) held;
+                          and (v_bound is null or s.namespace = any (v_bound)) limit 1) held
+    join tasker.lifecycles l on l.lifecycle = held.lifecycle;
   if v_decides then
     p_reports := tasker.judge_decisions(p_reports);
   end if;
-  v_free := tasker.lock_for_report(v_held, case when p_settle then v_held else '{}' end);
+  v_free := tasker.lock_for_report(v_held, v_ahead, case when p_settle then v_tasks end);
 
   with judged as materialized (
     select r.position, r.step_uuid, r.metadata, s.task_uuid, s.namespace, s.lifecycle, s.claim_uuid, s.worker_uuid,
@@ -101,14 +105,13 @@ begin
   end if;
   if v_moves is not null then
     select array_agg(m) filter (where x.phase not in ('reported_success', 'reported_failure', 'validating')),
-           coalesce(array_agg(m.workflow_step_uuid) filter (where x.phase = 'validating' and s.acceptance <> '[]'), '{}'),
+           coalesce(array_agg(m.workflow_step_uuid) filter (where x.phase = 'validating' and (
+             select s.acceptance <> '[]' from tasker.workflow_steps s where s.workflow_step_uuid = m.workflow_step_uuid)), '{}'),
            array(select f from unnest(v_free) f except select m.task_uuid from unnest(v_moves) m where m.metadata -> 'success' = 'false')
       into v_direct, v_kept, v_free
       from unnest(v_moves) m
      cross join lateral (select x.phase from tasker.lifecycle_states x
-                          where x.lifecycle = m.lifecycle and x.state = m.to_state limit 1) x
-     cross join lateral (select s.acceptance from tasker.workflow_steps s
-                          where s.workflow_step_uuid = m.workflow_step_uuid limit 1) s;
+                          where x.lifecycle = m.lifecycle and x.state = m.to_state limit 1) x;
     if v_direct is not null then
       v_moves := tasker.schedule_retries(v_moves);
     end if;

@@ -7,11 +7,19 @@ set enable_mergejoin = off
 set jit = off
 as $$
 declare
+  v_worker   tasker.workers;
+  v_room     int;
   v_priority int;
   v_claims   tasker.step_move[];
   v_without  uuid[];
 begin
   if coalesce((p_claimant).room, 0) <= 0 or cardinality(p_moves) = 0 then
+    return array[]::tasker.step_move[];
+  end if;
+  select * into v_worker from tasker.workers w where w.worker_uuid = (p_claimant).worker_uuid;
+  -- what it has just reported it holds no more
+  v_room := least((p_claimant).room, v_worker.max_concurrent - tasker.held_steps((p_claimant).worker_uuid));
+  if v_room <= 0 then
     return array[]::tasker.step_move[];
   end if;
   select greatest(0, max(q.priority)) into v_priority from tasker.work_queues q where q.namespace = (p_claimant).namespace;
@@ -20,17 +28,16 @@ begin
       from tasker.follow_moves(array(
              select m
                from unnest(p_moves) m
-              cross join (select w.handlers from tasker.workers w where w.worker_uuid = (p_claimant).worker_uuid) w
               cross join lateral (select from tasker.workflow_steps s
                                    where s.workflow_step_uuid = m.workflow_step_uuid and s.requires <@ (p_claimant).capabilities
-                                     and (w.handlers is null or s.handler = any (w.handlers))
+                                     and (v_worker.handlers is null or s.handler = any (v_worker.handlers))
                                      and s.delay is null and (s.options is null or not tasker.runs_in_engine(s.options)) limit 1) fits
               -- what is more urgent may wait in a queue of its own
               cross join lateral (select from tasker.tasks t
                                    where t.task_uuid = m.task_uuid and tasker.queue_priority(t.priority) >= v_priority limit 1) first
               where m.event is not null
                 and m.namespace = (p_claimant).namespace
-              limit (p_claimant).room),
+              limit v_room),
              'claim', jsonb_build_object('worker_uuid', (p_claimant).worker_uuid, 'claim_uuid', (p_claimant).claim_uuid)) c);
   v_without := tasker.claim_slots(array(select c.workflow_step_uuid from unnest(v_claims) c), (p_claimant).claimed_at, false);
   if cardinality(v_without) > 0 then  -- they wait in their queues

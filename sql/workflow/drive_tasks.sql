@@ -19,6 +19,7 @@ declare
   v_enqueue      tasker.step_move[];
   v_moves        tasker.task_move[];
   v_enqueuing    uuid[];
+  v_others       uuid[];
   v_idle         uuid[];
   v_failing      uuid[];
   v_failed       uuid[];
@@ -104,8 +105,8 @@ begin
   )
   select array_agg((w.task_uuid, w.namespace, w.lifecycle, w.from_state, w.event, w.to_state, w.sort_key + w.hop, w.last_hop,
                     w.processor_uuid,
-                    coalesce(p_metadata, '{}') || case when w.phase = 'enqueuing'
-                      then jsonb_build_object('ready_steps', (w.facts).ready_steps) else '{}' end)::tasker.task_move
+                    case when w.phase = 'enqueuing' then coalesce(p_metadata, '{}') || jsonb_build_object('ready_steps', (w.facts).ready_steps)
+                         else coalesce(p_metadata, '{}') end)::tasker.task_move
                    order by w.task_uuid, w.hop),
          array_agg(w.task_uuid) filter (where w.phase = 'enqueuing' and not (w.facts).enqueue_failed),
          count(distinct w.task_uuid)::int,
@@ -116,8 +117,11 @@ begin
 
   perform tasker.append_task_transitions(v_moves, false);
   if cardinality(v_enqueue) > 0 then
-    v_enqueuing := v_enqueuing || tasker.handing_out(array(select m.task_uuid from unnest(v_enqueue) m except select e from unnest(v_enqueuing) e));
-    v_enqueue := array(select m from unnest(v_enqueue) m where m.task_uuid in (select e from unnest(v_enqueuing) e));
+    v_others := array(select m.task_uuid from unnest(v_enqueue) m except select e from unnest(v_enqueuing) e);
+    if cardinality(v_others) > 0 then
+      v_enqueuing := v_enqueuing || tasker.handing_out(v_others);
+      v_enqueue := array(select m from unnest(v_enqueue) m where m.task_uuid in (select e from unnest(v_enqueuing) e));
+    end if;
     perform tasker.hand_out_steps(v_enqueue, false, p_claimant);
     v_progress := v_progress || array(select p from tasker.progress_of(v_enqueue) p);
     v_counts.steps_enqueued := cardinality(v_enqueue);

@@ -31,16 +31,15 @@ begin
   if p_limit > 0 and v_worker.shutdown_requested_at is null and tasker.worker_phase(p_worker_uuid) = 'busy'
      and not exists (select from tasker.circuit_breakers)
      and not exists (select from tasker.job_workers j where j.worker_uuid = p_worker_uuid) then
-    select p_worker_uuid, tasker.uuid_generate_v7(), s.namespace, v_worker.capabilities,
-           -- what it holds now is about to be reported
-           least(p_limit, v_worker.max_concurrent - tasker.held_steps(p_worker_uuid) + v_held.steps), tasker.clock(), p_lease
+    select p_worker_uuid, tasker.uuid_generate_v7(), s.namespace, v_worker.capabilities, p_limit, tasker.clock(), p_lease
       into v_claimant
-      from (select count(distinct r.step_uuid)::int as steps, (array_agg(r.step_uuid order by r.position))[1] as first_step
+      from (select s.namespace
               from unnest(v_reports) r
-             cross join lateral (select from tasker.workflow_steps s
+             cross join lateral (select s.namespace from tasker.workflow_steps s
                                   where s.workflow_step_uuid = r.step_uuid and s.claim_uuid = r.claim_uuid
-                                    and s.worker_uuid = p_worker_uuid limit 1) held) v_held
-     cross join lateral (select s.namespace from tasker.workflow_steps s where s.workflow_step_uuid = v_held.first_step limit 1) s
+                                    and s.worker_uuid = p_worker_uuid limit 1) s
+             order by r.position
+             limit 1) s
       join tasker.task_namespaces n on n.namespace = s.namespace and n.paused_at is null
      where s.namespace = any (coalesce(p_namespaces, v_worker.namespaces, array[s.namespace]))
        and (v_bound is null or s.namespace = any (v_bound));
