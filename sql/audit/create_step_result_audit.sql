@@ -14,16 +14,15 @@ begin
   select tasker.uuid_at((select tasker.uuid_series()), row_number() over ()), a.workflow_step_uuid, a.workflow_step_transition_uuid, a.task_uuid, a.namespace,
          (a.metadata ->> 'worker_uuid')::uuid,
          (a.metadata ->> 'correlation_id')::uuid,
-         coalesce((a.metadata ->> 'success')::boolean, not rule.is_failure),
+         -- what a worker reports says so itself
+         coalesce((a.metadata ->> 'success')::boolean,
+                  not (select s.is_error or s.phase = 'reported_failure' from tasker.lifecycle_states s
+                        where s.lifecycle = a.lifecycle and s.state = a.to_state)),
          (a.metadata ->> 'execution_time_ms')::bigint
     from appended a
-   cross join lateral (select s.is_error or s.phase = 'reported_failure' as is_failure
-                         from tasker.lifecycle_transitions r
-                         join tasker.lifecycle_states s on s.lifecycle = r.lifecycle and s.state = r.to_state
-                        where r.lifecycle = a.lifecycle and r.from_state = a.from_state
-                          and r.event = a.event and r.to_state = a.to_state
-                          and r.reports_result
-                        limit 1) rule;
+   where (select r.reports_result from tasker.lifecycle_transitions r
+           where r.lifecycle = a.lifecycle and r.from_state = a.from_state
+             and r.event = a.event and r.to_state = a.to_state limit 1);
   return null;
 end
 $$;

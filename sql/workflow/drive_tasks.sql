@@ -109,8 +109,8 @@ begin
                          else coalesce(p_metadata, '{}') end)::tasker.task_move
                    order by w.task_uuid, w.hop),
          array_agg(w.task_uuid) filter (where w.phase = 'enqueuing' and not (w.facts).enqueue_failed),
-         count(distinct w.task_uuid)::int,
-         (count(distinct w.task_uuid) filter (where w.terminal and w.last_hop))::int,
+         (count(*) filter (where w.last_hop))::int,
+         (count(*) filter (where w.last_hop and w.terminal))::int,
          array_agg(w.task_uuid) filter (where w.phase in ('failed', 'cancelled') and w.terminal and w.last_hop)
     into v_moves, v_enqueuing, v_counts.tasks_moved, v_counts.tasks_finished, v_failed
     from walked w;
