@@ -26,11 +26,8 @@ begin
     -- a failure may end the task, and with it what others hold
     perform tasker.lock_claims(p_step_uuids || array(select s.workflow_step_uuid from tasker.workflow_steps s where s.task_uuid = any (p_ahead)));
   end if;
-  return array(
-    select f.task_uuid
-      from unnest(v_free) as f(task_uuid)
-     cross join lateral (select from tasker.task_transitions c
-                          where c.task_uuid = f.task_uuid and c.most_recent and c.processor_uuid is null limit 1) c);
+  return array(select c.task_uuid from tasker.task_transitions c
+                where c.task_uuid = any (v_free) and c.most_recent and c.processor_uuid is null);
 end
 $$;
 comment on function tasker.lock_for_report(uuid[], uuid[], uuid[]) is

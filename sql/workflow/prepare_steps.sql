@@ -8,10 +8,8 @@ set jit = off
 as $$
 begin
   -- plain steps, and most are, cost this look at them
-  if not exists (select from unnest(p_ready_steps) as asked(workflow_step_uuid)
-                  cross join lateral (select from tasker.workflow_steps s
-                                       where s.workflow_step_uuid = asked.workflow_step_uuid
-                                         and (s.condition is not null or s.options is not null) limit 1) s) then
+  if not exists (select from tasker.workflow_steps s
+                  where s.workflow_step_uuid = any (p_ready_steps) and (s.condition is not null or s.options is not null)) then
     return coalesce(p_ready_steps, '{}');
   end if;
   return tasker.expand_maps(tasker.wait_for_events(tasker.leave_out_steps(p_ready_steps)));
