@@ -102,6 +102,11 @@ class Table:
         known = [v for v in values if v is not None]
         return statistics.median(known) if known else None
 
+    def latency(self, workload: str, system: str) -> tuple[float, ...] | None:
+        """The medians of p50, p95 and p99, in seconds."""
+        known = [r.latency for r in self.results[workload].get(system, []) if r.latency]
+        return tuple(map(statistics.median, zip(*known, strict=True))) if known else None
+
     def multiple(self, workload: str, column: str) -> float | None:
         """What a step costs in a large case, as a multiple of the small one."""
         system = self._measured_by(workload)
@@ -118,7 +123,7 @@ class Table:
         lines = ["| steps/s | " + " | ".join(systems) + " |", "|---" * (len(systems) + 1) + "|"]
         for name, workload in self.workloads.items():
             if workload.shape == "latency":
-                cells = [self._latency(name, system) for system in systems]
+                cells = [self._delays(name, system) for system in systems]
                 lines.append(f"| {name}: p50 / p95 / p99, ms | " + " | ".join(cells) + " |")
             else:
                 ours = self.speed(name, US)
@@ -158,11 +163,9 @@ class Table:
             return "-"
         return f"{speed:,.0f}" + (f" ({ours / speed:.2f})" if ours and system != US else "")
 
-    def _latency(self, workload: str, system: str) -> str:
-        results = [r.latency for r in self.results[workload].get(system, []) if r.latency]
-        if not results:
-            return "-"
-        return " / ".join(f"{1000 * statistics.median(r[n] for r in results):.1f}" for n in range(3))
+    def _delays(self, workload: str, system: str) -> str:
+        latency = self.latency(workload, system)
+        return " / ".join(f"{1000 * delay:.1f}" for delay in latency) if latency else "-"
 
     def _costs(self) -> list[str]:
         columns = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -64,10 +63,10 @@ def _faster(
 
 
 def _latency(table: Table) -> Iterator[tuple[str, str | None, bool]]:
-    ours = [r.latency for r in table.results["latency"].get(US, []) if r.latency]
-    if not ours:
+    ours = table.latency("latency", US)
+    if ours is None:
         return
-    p50, p99 = (statistics.median(one[n] for one in ours) for n in (0, 2))  # as the table has it
+    p50, _, p99 = ours
     speeds = {name: speed for name in OTHERS if (speed := table.speed("latency", name))}
     if speeds:
         fastest = min(speeds, key=lambda name: speeds[name])

@@ -14,8 +14,8 @@ begin
     perform tasker.lock_tasks(p_ahead);
   end if;
   if cardinality(p_settle) > 0 then
-    -- Elsewhere only if nobody else is at it: no report waits for another one. What belongs to a job is settled by its
-    -- processor, and what may end in failure by orchestration, which then takes more locks.
+    -- Elsewhere only if nobody else is at it: no report waits for another one. Jobs, and what may end in failure, are left to
+    -- orchestration, which then takes more locks.
     v_free := array(
       select t.task_uuid from tasker.tasks t
        where t.task_uuid = any (p_settle) and t.failed_steps = 0 and t.failed_critical_steps = 0 and t.worker_count is null
@@ -26,6 +26,7 @@ begin
     -- a failure may end the task, and with it what others hold
     perform tasker.lock_claims(p_step_uuids || array(select s.workflow_step_uuid from tasker.workflow_steps s where s.task_uuid = any (p_ahead)));
   end if;
+  -- what belongs to a processor is settled by it
   return array(select c.task_uuid from tasker.task_transitions c
                 where c.task_uuid = any (v_free) and c.most_recent and c.processor_uuid is null);
 end
