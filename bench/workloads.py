@@ -29,7 +29,7 @@ class Workload:
     instances: int
     size: int = 1
     workers: int = 1
-    batch: int = 100
+    batch: int = 500
     history: int = 0
     snapshot: bool = False
     pooled: bool = False

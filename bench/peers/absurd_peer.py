@@ -42,7 +42,7 @@ async def main() -> None:
             await app.spawn("flow", {})
     task.create_seconds = time.perf_counter() - begun
     task.begin()
-    worker = asyncio.create_task(app.start_worker(concurrency=100, poll_interval=0.1))
+    worker = asyncio.create_task(app.start_worker(concurrency=500, poll_interval=0.1))
     if task.shape == "latency":
         other = AsyncAbsurd(task.dsn, queue_name="bench")
         while not task.done:

@@ -32,6 +32,7 @@ class Task:
     delays: list[float] = field(default_factory=list)
 
     worker: str = os.environ.get("BENCH_WORKER", "")
+    guard: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def leads(self) -> bool:
@@ -59,14 +60,33 @@ class Task:
 
     def handle(self) -> None:
         """Called by every handler, which does nothing else."""
-        self.last = time.time()
-        if not self.handled:
-            self.first = self.last
-        self.handled += 1
+        with self.guard:
+            self.last = time.time()
+            if not self.handled:
+                self.first = self.last
+            self.handled += 1
 
     @property
     def done(self) -> bool:
         return not self.worker and self.handled >= self.steps
+
+    def work(self, work: Callable[[Any], object]) -> None:
+        """Call a thin worker's function again and again until all is done, in two sessions of a thread each.
+
+        For latency it is one, as others would look for nothing beside it.
+        """
+        import psycopg
+
+        def run() -> None:
+            with psycopg.connect(self.dsn, autocommit=True, prepare_threshold=1) as conn:
+                while not self.done:
+                    work(conn)
+
+        sessions = [threading.Thread(target=run, daemon=True) for _ in range(1 if self.shape == "latency" else 2)]
+        for session in sessions:
+            session.start()
+        while not self.done and all(session.is_alive() for session in sessions):
+            time.sleep(0.01)
 
     def one_by_one(self, make: Callable[[Any], object]) -> None:
         """For latency: make an instance with a session of its own whenever the one before was handled, beside the

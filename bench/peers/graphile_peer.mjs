@@ -1,4 +1,4 @@
-// graphile-worker: 100 jobs at once, local queue and batched completion as its performance page advises.
+// graphile-worker: 500 jobs at once, local queue and batched completion as its performance page advises.
 import pg from "pg";
 import { makeWorkerUtils, run } from "graphile-worker";
 import { begin, leads, shares, startsOf } from "./common.mjs";
@@ -37,7 +37,7 @@ for (let at = 0; at < starts; at += 1000)
 const createSeconds = now() - begun;
 await begin(createSeconds, () => ({ handled, first, last }));
 await run({
-  pgPool: pool, concurrency: 100, noHandleSignals: true, taskList: { noop },
+  pgPool: pool, concurrency: 500, noHandleSignals: true, taskList: { noop },
   preset: { worker: { localQueue: { size: 500 }, completeJobBatchDelay: 0, failJobBatchDelay: 0 } },
   logger: undefined,
 });

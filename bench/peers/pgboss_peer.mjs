@@ -1,4 +1,4 @@
-// pg-boss: batches of 100, polled twice a second, its shortest interval.
+// pg-boss: batches of 500, polled twice a second, its shortest interval.
 import PgBoss from "pg-boss";
 import pg from "pg";
 import { begin, leads, shares, startsOf } from "./common.mjs";
@@ -39,7 +39,7 @@ for (let at = 0; at < starts; at += 1000)
   await add(Array.from({ length: Math.min(1000, starts - at) }, (_, n) => ({ instance: at + n, place: 0 })));
 const createSeconds = now() - begun;
 await begin(createSeconds, () => ({ handled, first, last }));
-for (let n = 0; n < 8; n++) await boss.work("noop", { batchSize: 100, pollingIntervalSeconds: 0.5 }, noop);
+for (let n = 0; n < 8; n++) await boss.work("noop", { batchSize: 500, pollingIntervalSeconds: 0.5 }, noop);
 if (shape === "latency") {
   await sleep(1000);
   while (handled < steps) {

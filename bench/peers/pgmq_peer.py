@@ -1,4 +1,4 @@
-"""pgmq alone: one session, batches of 100, what follows sent and what is done deleted in one transaction.
+"""pgmq alone: two sessions, batches of 500, what follows sent and what is done deleted in one transaction.
 
 A queue keeps no state of a workflow: a chain is a message that sends the next one, a fan-in a counter table.
 """
@@ -39,7 +39,7 @@ def follow(conn: psycopg.Connection[Any], messages: list[dict[str, Any]]) -> Non
 
 def work(conn: psycopg.Connection[Any]) -> int:
     """Take a batch and handle it; returns how many messages that were."""
-    rows = conn.execute("select msg_id, message from pgmq.read_with_poll('bench', 60, 100, 5, 10)").fetchall()
+    rows = conn.execute("select msg_id, message from pgmq.read_with_poll('bench', 60, 500, 5, 10)").fetchall()
     for _, message in rows:
         task.handle()
         if task.shape == "latency":
@@ -63,6 +63,5 @@ with psycopg.connect(task.dsn, autocommit=True, prepare_threshold=1) as conn:
     if task.shape == "latency":
         task.one_by_one(lambda other: send(other, [{"at": time.time()}]))
     task.begin()
-    while not task.done:
-        work(conn)
+task.work(work)
 task.finish()

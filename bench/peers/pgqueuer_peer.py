@@ -1,4 +1,4 @@
-"""PgQueuer: asyncpg driver, batches of 100, bulk enqueue.
+"""PgQueuer: asyncpg driver, batches of 500, bulk enqueue.
 
 Later jobs are enqueued by earlier ones; a fan-in is a counter.
 """
@@ -62,7 +62,7 @@ async def main() -> None:
         await queries.enqueue(["noop"] * len(some), [f"{n}:0".encode() for n in some], [0] * len(some))
     task.create_seconds = time.perf_counter() - begun
     task.begin()
-    running = [queuer.run(batch_size=100, max_concurrent_tasks=200)]
+    running = [queuer.run(batch_size=500, max_concurrent_tasks=1000)]
     await asyncio.gather(*running, *([idle()] if task.shape == "latency" else []))
     task.finish()
 

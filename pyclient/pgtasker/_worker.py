@@ -88,7 +88,7 @@ class Worker:
         batch_size: most steps in one claim; None goes by the free slots.
         sessions: how many sessions of the server claim and report side by side, each registered as a worker of its own
             with its share of ``concurrency``. More than one is for quick handlers, where the server's processor is
-            what limits: a session keeps one of its cores busy.
+            what limits: a session keeps one of its cores busy, and leaves a part of its work to one that has none.
         lease: seconds (or timedelta) after which a step of a silent worker is given to another.
         heartbeat_interval: seconds (or timedelta) within which the server expects a sign of life; after three missed
             ones a worker loses what it holds.
@@ -292,7 +292,8 @@ class Worker:
             loop.call_soon_threadsafe(lambda: _stop_all(engines, force=force))
 
     async def _run(self, goal: Goal, *, signals: bool) -> WorkerSummary:
-        engines = [Engine(settings, goal) for settings in self._shares()]
+        engines: list[Engine] = []
+        engines += [Engine(settings, goal, engines) for settings in self._shares()]
         with self._guard:
             if self._engines:
                 raise PgtaskerError("this worker is running already")

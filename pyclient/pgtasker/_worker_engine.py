@@ -67,6 +67,8 @@ from .errors import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ._acceptance import Check
     from ._statements import Statement
     from ._tracing import Carrier
@@ -83,6 +85,7 @@ ANY_HANDLER = "*"
 _MOST_REPORTS = 500
 _MOST_CHARACTERS = 4_000_000
 _MOST_CLAIMS = 500
+_WORTH_SHARING = 64
 _MOST_DRIVEN = 500
 _MOST_TIMERS = 1000
 _WATCH_SECONDS = 0.2
@@ -302,11 +305,13 @@ class Engine:
     Args:
         settings: what the worker was made with.
         goal: when to end without being asked to.
+        sessions: all of the same worker, this one among them.
     """
 
-    def __init__(self, settings: Settings, goal: Goal) -> None:
+    def __init__(self, settings: Settings, goal: Goal, sessions: Sequence[Engine]) -> None:
         self.settings = settings
         self.goal = goal
+        self._sessions = sessions
         self.counts = Counts()
         self.worker_uuid: UUID | None = None
         self.end_states: frozenset[str] = frozenset()
@@ -787,6 +792,9 @@ class Engine:
             "lease": settings.lease,
         }
         wanted = 0 if self._drain_until is not None else max(0, min(self._free(), settings.batch_size or _MOST_CLAIMS))
+        idle = self._idle_sessions(now) if len(reports) >= _WORTH_SHARING else []
+        if idle:
+            wanted = min(wanted, len(reports) // (len(idle) + 1))
         if reports:
             results = {"results": f"[{','.join(report.text for report in reports)}]"}
             if settings.drive:
@@ -830,6 +838,8 @@ class Engine:
             if claim is not None and claim.rows:
                 self._dispatch(claim.rows)
             raise
+        for session in idle:
+            session._become_hot(drive=False)
         if claim is not None:
             self._after_claim(claim, wanted)
         if complete is not None:
@@ -892,6 +902,18 @@ class Engine:
             taken.append(self._reports.popleft())
             size += len(taken[-1].text)
         return taken
+
+    def _idle_sessions(self, now: float) -> list[Engine]:
+        """The sessions of this worker that have nothing to do, while this one has many steps to go on with.
+
+        What each leaves to the others comes into the queue and costs a call more, so a few steps are kept.
+        """
+        return [session for session in self._sessions if session._is_idle(now)]
+
+    def _is_idle(self, now: float) -> bool:
+        """Whether it holds nothing and waits for the next look."""
+        waits = self._limit is None and self._drain_until is None and now < self._look_at
+        return waits and not self._running and not self._reports
 
     def _at_once(self, wanted: int, now: float) -> int:
         """How many of the steps that its reports make ready this worker takes at once.

@@ -359,6 +359,26 @@ def test_sessions_share_the_handlers_of_a_worker(database: str, client: Client, 
     assert client.check_consistency() == []
 
 
+def test_a_session_with_nothing_to_do_gets_a_part_of_what_another_goes_on_with(
+    database: str, client: Client, conn: psycopg.Connection[Any]
+) -> None:
+    """Else one session keeps all workflows of which it has claimed the first step, and the other never works."""
+    worker = Worker(database, name="w", concurrency=400, sessions=2)
+
+    @worker.step("work")
+    async def work(ctx: StepContext) -> None:
+        pass
+
+    steps = graph("s0", *(f"s{n}<s{n - 1}" for n in range(1, 8)), name="long")
+    client.register_template({**steps, "version": "1"})
+    worker.run_until(*client.create_tasks([{"name": "long"}] * 150), timeout=60)
+    ended = conn.execute(
+        "select count(*) from tasker.workflow_steps where name = 's7' group by worker_uuid"
+    ).fetchall()
+    assert len(ended) == 2 and min(ended)[0] > 20, ended
+    assert client.check_consistency() == []
+
+
 def test_a_session_that_fails_ends_the_others(empty_database: str) -> None:
     with pytest.raises(SchemaMissing):
         echo(Worker(empty_database, sessions=2), "work").run()
