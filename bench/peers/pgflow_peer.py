@@ -1,4 +1,4 @@
-"""pgflow's SQL core with a thin worker: two sessions, batches of 100 (with 500 a fan takes half as long again); a fan-out is a map step.
+"""pgflow's SQL core with a thin worker: two sessions, batches of 100; a fan-out is a map step. With 500 it is slower.
 
 Its migrations come from the npm package (`PGFLOW_MIGRATIONS`). They expect pgmq as an extension, which it need not be,
 and Supabase's `realtime.send`, which tells browsers: here it tells nobody.

@@ -777,7 +777,8 @@ class Engine:
         if now >= self._reconcile_at:
             await self._reconcile()
         settings, goal = self.settings, self.goal
-        reports = self._take_reports(now)
+        idle = self._idle_sessions(now)
+        reports = self._take_reports(now, len(idle))
         thorough = goal.until_idle and not self._running and not reports and not self._reports
         calls: list[Call[Any]] = []
         complete: Call[StepOutcome] | None = None
@@ -791,10 +792,9 @@ class Engine:
             "namespaces": None if settings.namespaces is None else list(settings.namespaces),
             "lease": settings.lease,
         }
-        wanted = 0 if self._drain_until is not None else max(0, min(self._free(), settings.batch_size or _MOST_CLAIMS))
-        idle = self._idle_sessions(now) if len(reports) >= _WORTH_SHARING else []
-        if idle:
-            wanted = min(wanted, len(reports) // (len(idle) + 1))
+        wanted = max(0, min(self._free(), settings.batch_size or _MOST_CLAIMS))
+        if self._drain_until is not None or idle:
+            wanted = 0
         if reports:
             results = {"results": f"[{','.join(report.text for report in reports)}]"}
             if settings.drive:
@@ -839,7 +839,7 @@ class Engine:
                 self._dispatch(claim.rows)
             raise
         for session in idle:
-            session._become_hot(drive=False)
+            session._become_hot(drive=False)  # what these reports made ready is left to it
         if claim is not None:
             self._after_claim(claim, wanted)
         if complete is not None:
@@ -890,12 +890,14 @@ class Engine:
             return delay is None or delay > self.goal.wait_for_timers
         return True
 
-    def _take_reports(self, now: float) -> list[Report]:
+    def _take_reports(self, now: float, idle: int) -> list[Report]:
+        """What to report now: where sessions are idle their part, and the rest in the next call."""
         if now < self._report_at:
             return []
         taken: list[Report] = []
         size = 0
-        most = 1 if self._singly else _MOST_REPORTS
+        part = len(self._reports) * idle // (idle + 1) if idle else _MOST_REPORTS
+        most = 1 if self._singly else min(part, _MOST_REPORTS)
         while (
             self._reports and len(taken) < most and (not taken or size + len(self._reports[0].text) < _MOST_CHARACTERS)
         ):
@@ -904,10 +906,12 @@ class Engine:
         return taken
 
     def _idle_sessions(self, now: float) -> list[Engine]:
-        """The sessions of this worker that have nothing to do, while this one has many steps to go on with.
+        """The sessions of this worker that have nothing to do, while this one has much to report.
 
-        What each leaves to the others comes into the queue and costs a call more, so a few steps are kept.
+        They get what their part of the reports makes ready. It costs them a call more, so a few reports are no reason.
         """
+        if len(self._reports) < _WORTH_SHARING or now < self._report_at:
+            return []
         return [session for session in self._sessions if session._is_idle(now)]
 
     def _is_idle(self, now: float) -> bool:

@@ -372,9 +372,7 @@ def test_a_session_with_nothing_to_do_gets_a_part_of_what_another_goes_on_with(
     steps = graph("s0", *(f"s{n}<s{n - 1}" for n in range(1, 8)), name="long")
     client.register_template({**steps, "version": "1"})
     worker.run_until(*client.create_tasks([{"name": "long"}] * 150), timeout=60)
-    ended = conn.execute(
-        "select count(*) from tasker.workflow_steps where name = 's7' group by worker_uuid"
-    ).fetchall()
+    ended = conn.execute("select count(*) from tasker.workflow_steps where name = 's7' group by worker_uuid").fetchall()
     assert len(ended) == 2 and min(ended)[0] > 20, ended
     assert client.check_consistency() == []
 
