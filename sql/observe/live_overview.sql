@@ -17,6 +17,7 @@ begin
   select jsonb_build_object(
     'at', clock_timestamp(),
     'last_seconds', extract(epoch from p_last),
+    'catching_up', tasker.metrics_behind(),
     'counts', (
       select coalesce(jsonb_agg(to_jsonb(c) order by c.kind, c.ordinal), '[]')
         from (select l.kind, p.phase, p.ordinal, sum(e.entered - e.gone)::bigint as entities
@@ -60,4 +61,4 @@ begin
 end
 $$;
 comment on function tasker.live_overview(interval) is
-  'What happens now, for a screen that is drawn again and again: tasks and steps by phase, how many entered each phase a second during p_last, queues with the age of their oldest message, workers, breakers that are not closed, overdue timers. It costs what happened since the last call, however much is over.';
+  'What happens now, for a screen that is drawn again and again: tasks and steps by phase (catching_up: as they once were, until the next calls have counted what happened since), how many entered each phase a second during p_last, queues with the age of their oldest message, workers, breakers that are not closed, overdue timers. It costs what happened since the last call, however much is over.';

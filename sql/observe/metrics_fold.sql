@@ -1,4 +1,4 @@
-create or replace function tasker.metrics_fold(p_limit int default 20000) returns int
+create or replace function tasker.metrics_fold(p_limit int default 200000) returns int
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
@@ -6,6 +6,8 @@ as $$
 declare
   v_cursor   tasker.metrics_cursor;
   v_changes  tasker.changes[];
+  v_read     int;
+  v_most     int := least(p_limit, 20000);
   v_next     bigint;  -- what comes after all that is begun
   v_end      bigint;  -- what comes after the last one counted, if there are more
   v_snapshot pg_snapshot;
@@ -25,18 +27,19 @@ begin
   end if;
   v_snapshot := pg_current_snapshot();
   -- each change once, whenever it is committed
-  select array_agg(c::tasker.changes order by c.change_id)
-    into v_changes
-    from (select c.* from tasker.changes c
+  select array_agg(c.change order by (c.change).change_id) filter (where c.rows_before < p_limit), count(*)
+    into v_changes, v_read
+    from (select c as change, sum(cardinality(c.transition_uuids)) over (order by c.change_id) - cardinality(c.transition_uuids) as rows_before
+            from tasker.changes c
            where c.change_id >= v_cursor.settled_below and not v_cursor.counted @> c.change_id
            order by c.change_id
-           limit p_limit) c;
+           limit v_most) c;
   if v_changes is null then
     return 0;
   end if;
   v_cursor.counted := v_cursor.counted + (select range_agg(int8range(c.change_id, c.change_id, '[]')) from unnest(v_changes) c);
-  if cardinality(v_changes) = p_limit then
-    v_end := v_changes[p_limit].change_id + 1;
+  if v_read = v_most or v_read > cardinality(v_changes) then
+    v_end := v_changes[cardinality(v_changes)].change_id + 1;
   end if;
   -- Where the server has not come as far as the mark's number, it is another server, and nothing is under way.
   if v_cursor.folded_xid < pg_snapshot_xmin(v_snapshot) or v_cursor.folded_xid >= pg_snapshot_xmax(v_snapshot) then
@@ -105,4 +108,4 @@ begin
 end
 $$;
 comment on function tasker.metrics_fold(int) is
-  'Adds what the change feed says is new to the counters of prometheus_metrics, each log row once, and says how many statements it took in.';
+  'Adds what the change feed says is new to the counters of prometheus_metrics, each log row once, and says how many statements it took in. It begins no further one after p_limit log rows, so that a call ends in a few seconds however much there is.';

@@ -60,6 +60,8 @@ begin
       from tasker.limit_overview l
      cross join (values ('pgtasker_limit_running_steps'), ('pgtasker_limit_waiting_steps')) as m(family)
     union all
+    select 'pgtasker_metrics_catching_up', null, tasker.metrics_behind()::int, '', 0
+    union all
     select 'pgtasker_overdue_timers', null, (select count(*) from tasker.timers t where t.due_at <= tasker.clock()), '', 0
   ), families (position, family, kind, help) as (
     values (1, 'pgtasker_info', 'gauge', 'The installed version.'),
@@ -75,7 +77,8 @@ begin
            (11, 'pgtasker_worker_held_steps', 'gauge', 'How many steps they hold.'),
            (12, 'pgtasker_limit_running_steps', 'gauge', 'Steps that run and count for a limit of how many run at once.'),
            (13, 'pgtasker_limit_waiting_steps', 'gauge', 'Steps in the line of a limit.'),
-           (14, 'pgtasker_overdue_timers', 'gauge', 'Timers that are due and that nobody has fired yet.')
+           (14, 'pgtasker_overdue_timers', 'gauge', 'Timers that are due and that nobody has fired yet.'),
+           (15, 'pgtasker_metrics_catching_up', 'gauge', '1 while transitions, entities and times in state are of the past: the next scrapes count what happened since.')
   )
   select string_agg(format(e'# HELP %1$s %2$s\n# TYPE %1$s %3$s\n', f.family, f.help, f.kind)
                     || coalesce((select string_agg(f.family || s.suffix || coalesce('{' || array_to_string(s.labels, ',') || '}', '')

@@ -15,8 +15,10 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.types.json import Jsonb
 
 from tests.cli.conftest import Cli
+from tests.conftest import Connect
 from tests.workflow.engine import Engine, graph, step, wait_until
 
 
@@ -49,6 +51,16 @@ def test_once(cli: Cli, busy: Engine) -> None:
     assert "2/4" in ran.stdout
     assert ["press", "open"] in [words[:2] for words in lines] or ["press", "OPEN"] in [words[:2] for words in lines]
     assert cli("top").stdout.splitlines()[2:] != [], "without a terminal it prints once"
+
+
+def test_it_says_when_its_numbers_are_of_the_past(cli: Cli, busy: Engine, connect: Connect) -> None:
+    busy.call("register_template", p_template=graph(step("a"), name="one"))
+    busy.rows("select tasker.create_tasks(%s)", Jsonb([{"name": "one"}] * 3000))
+    other = connect(autocommit=False)
+    other.execute("select from tasker.metrics_cursor for update")  # somebody else counts, and has not finished
+    assert "still counting what happened before" in cli("top", "--once").stdout
+    other.rollback()
+    assert "still counting" not in cli("top", "--once").stdout
 
 
 def test_json(cli: Cli, busy: Engine) -> None:

@@ -85,9 +85,10 @@ def _tables(overview: Overview) -> Iterable[Table]:
 def _summary(overview: Overview) -> str:
     oldest = max((queue["oldest_seconds"] for queue in overview["queues"]), default=0)
     busy = sum(worker["held_steps"] > 0 for worker in overview["workers"])
+    past = "; still counting what happened before: tasks and steps are of the past" if overview["catching_up"] else ""
     return (
         f"oldest waiting {oldest} s, {busy} of {len(overview['workers'])} workers busy,"
-        f" {overview['overdue_timers']} timers overdue"
+        f" {overview['overdue_timers']} timers overdue{past}"
     )
 
 
