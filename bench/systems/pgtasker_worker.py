@@ -82,9 +82,9 @@ def _seconds(database: Database, since: float) -> float:
     """
     with psycopg.connect(database.dsn) as conn:
         row = conn.execute(
-            "select extract(epoch from max(t.completed_at) - min(c.created_at))::float from tasker.tasks t"
-            " join tasker.workflow_step_transitions c on c.task_uuid = t.task_uuid and c.to_state = 'in_progress'"
-            " where t.created_at >= to_timestamp(%s)",
+            "select extract(epoch from (select max(completed_at) from tasker.tasks where created_at >= s.since)"
+            "  - (select min(created_at) from tasker.workflow_step_transitions"
+            "       where created_at >= s.since and to_state = 'in_progress'))::float from to_timestamp(%s) as s(since)",
             [since],
         ).fetchone()
     assert row is not None
