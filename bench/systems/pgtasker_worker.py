@@ -84,7 +84,8 @@ def _seconds(database: Database, since: float) -> float:
         row = conn.execute(
             "select extract(epoch from (select max(completed_at) from tasker.tasks where created_at >= s.since)"
             "  - (select min(created_at) from tasker.workflow_step_transitions"
-            "       where created_at >= s.since and to_state = 'in_progress'))::float from to_timestamp(%s) as s(since)",
+            "       where created_at >= s.since and to_state = 'in_progress'))::float"
+            "  from to_timestamp(%s) as s(since)",
             [since],
         ).fetchone()
     assert row is not None

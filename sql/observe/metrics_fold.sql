@@ -6,8 +6,8 @@ as $$
 declare
   v_cursor   tasker.metrics_cursor;
   v_changes  tasker.changes[];
-  v_read     int;
-  v_most     int := least(p_limit, 20000);
+  v_read     int;     -- statements looked at
+  v_most     int := least(p_limit, 20000);  -- of them at once: most write many rows
   v_next     bigint;  -- what comes after all that is begun
   v_end      bigint;  -- what comes after the last one counted, if there are more
   v_snapshot pg_snapshot;
