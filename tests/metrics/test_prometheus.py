@@ -156,7 +156,7 @@ def test_counting_goes_on_from_where_it_was(engine: Engine) -> None:
     expected_numbers = []
     while written:
         taken = 0
-        while written and sum(written[:taken]) < 50 and taken < len(written):
+        while taken < len(written) and sum(written[:taken]) < 50:
             taken += 1
         expected_numbers.append(taken)
         del written[:taken]
