@@ -70,7 +70,7 @@ class Task:
     def done(self) -> bool:
         return not self.worker and self.handled >= self.steps
 
-    def work(self, work: Callable[[Any], object]) -> None:
+    def work(self, one_batch: Callable[[Any], None]) -> None:
         """Call a thin worker's function again and again until all is done, in two sessions of a thread each.
 
         For latency it is one, as others would look for nothing beside it.
@@ -80,7 +80,7 @@ class Task:
         def run() -> None:
             with psycopg.connect(self.dsn, autocommit=True, prepare_threshold=1) as conn:
                 while not self.done:
-                    work(conn)
+                    one_batch(conn)
 
         sessions = [threading.Thread(target=run, daemon=True) for _ in range(1 if self.shape == "latency" else 2)]
         for session in sessions:

@@ -37,8 +37,8 @@ def follow(conn: psycopg.Connection[Any], messages: list[dict[str, Any]]) -> Non
         send(conn, after)
 
 
-def work(conn: psycopg.Connection[Any]) -> int:
-    """Take a batch and handle it; returns how many messages that were.
+def work(conn: psycopg.Connection[Any]) -> None:
+    """Take a batch and handle it.
 
     Not by `read_with_poll`: while it waits it may keep locks on messages that the other session took, whose delete then
     waits too, for seconds.
@@ -46,7 +46,7 @@ def work(conn: psycopg.Connection[Any]) -> int:
     rows = conn.execute("select msg_id, message from pgmq.read('bench', 60, 500)").fetchall()
     if not rows:
         time.sleep(0.01)
-        return 0
+        return
     for _, message in rows:
         task.handle()
         if task.shape == "latency":
@@ -54,7 +54,6 @@ def work(conn: psycopg.Connection[Any]) -> int:
     with conn.transaction():
         follow(conn, [message for _, message in rows])
         conn.execute("select count(*) from pgmq.delete('bench', %s::bigint[])", [[msg_id for msg_id, _ in rows]])
-    return len(rows)
 
 
 with psycopg.connect(task.dsn, autocommit=True, prepare_threshold=1) as conn:

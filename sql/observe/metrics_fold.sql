@@ -6,10 +6,8 @@ as $$
 declare
   v_cursor   tasker.metrics_cursor;
   v_changes  tasker.changes[];
-  v_read     int;     -- statements looked at
-  v_most     int := least(p_limit, 20000);  -- of them at once: most write many rows
   v_next     bigint;  -- what comes after all that is begun
-  v_end      bigint;  -- what comes after the last one counted, if there are more
+  v_end      bigint;  -- what comes after the last one counted
   v_snapshot pg_snapshot;
 begin
   -- a standby can't count; it shows what its primary has counted
@@ -27,20 +25,19 @@ begin
   end if;
   v_snapshot := pg_current_snapshot();
   -- each change once, whenever it is committed
-  select array_agg(c.change order by (c.change).change_id) filter (where c.rows_before < p_limit), count(*)
-    into v_changes, v_read
+  select array_agg(c.change order by (c.change).change_id)
+    into v_changes
     from (select c as change, sum(cardinality(c.transition_uuids)) over (order by c.change_id) - cardinality(c.transition_uuids) as rows_before
             from tasker.changes c
            where c.change_id >= v_cursor.settled_below and not v_cursor.counted @> c.change_id
            order by c.change_id
-           limit v_most) c;
+           limit least(p_limit, 20000)) c
+   where c.rows_before < p_limit;
   if v_changes is null then
     return 0;
   end if;
   v_cursor.counted := v_cursor.counted + (select range_agg(int8range(c.change_id, c.change_id, '[]')) from unnest(v_changes) c);
-  if v_read = v_most or v_read > cardinality(v_changes) then
-    v_end := v_changes[cardinality(v_changes)].change_id + 1;
-  end if;
+  v_end := v_changes[cardinality(v_changes)].change_id + 1;
   -- Where the server has not come as far as the mark's number, it is another server, and nothing is under way.
   if v_cursor.folded_xid < pg_snapshot_xmin(v_snapshot) or v_cursor.folded_xid >= pg_snapshot_xmax(v_snapshot) then
     v_cursor.settled_below := greatest(v_cursor.settled_below, least(v_cursor.next_change_id, v_end));
