@@ -37,7 +37,8 @@ sql-lint: $(VENV)/.dev
 pytest: $(VENV)/.dev
 	@echo "== tests"
 	@# the programs under test start in two thirds of the time where Python may keep what it compiled
-	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
+	@# three at once keep two cores busy while some of them wait for a clock or a process
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder
 
 bench: $(VENV)/.dev ## measure, beside the peers, on one server (40 minutes)
 	@$(BIN)/python -m bench

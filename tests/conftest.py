@@ -56,6 +56,7 @@ ON_THE_FIRST_SERVER = {
     "metrics",
     "observe/test_explain.py",
     "operate/test_command_all.py",
+    "operate/test_diagnose.py",
     "operate/test_failure_policy.py",
     "operate/test_recover.py",
     "payloads",
@@ -83,18 +84,28 @@ ON_THE_FIRST_SERVER = {
 
 ON_EVERY_SERVER = {
     "test_a_diamond_of_each_kind_of_handler",
+    "test_a_prepared_transaction_that_was_forgotten",
+    "test_a_role_that_is_missing",
+    "test_a_transaction_that_was_forgotten",
     "test_a_workflow_from_template_to_audit",
+    "test_an_operator_diagnoses_and_is_told_what_is_hidden",
     "test_an_order_is_shipped",
     "test_demo_end_to_end",
     "test_failures_retries_and_repairs_by_hand",
+    "test_functions_of_pgmq_that_are_missing",
     "test_manual_actions_on_steps_and_tasks",
     "test_migrate",
     "test_python_and_sql_do_what_the_readme_shows",
+    "test_settings_of_tables_and_slots",
+    "test_settings_of_the_server",
     "test_template_to_audit_trail",
     "test_the_example_runs_and_is_the_one_in_the_document",
     "test_the_logins_can_do_their_work_and_no_more",
+    "test_what_is_gone_is_told_with_what_should_be_there",
+    "test_what_somebody_added_does_not_become_ours_by_a_migration",
 }
-"""Tests among them that do: together they send nearly all statements of the client and the command line."""
+"""Tests among them that do: those that together send nearly all statements of the client and the command line, and those
+of diagnose about catalogues and settings, which differ from version to version."""
 
 # A test server may lose everything, and is silent; some tests prepare transactions.
 SETTINGS: dict[str, str] = {

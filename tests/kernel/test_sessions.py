@@ -23,7 +23,8 @@ SETTINGS: dict[str, dict[str, str]] = {
     "elsewhere": {"search_path": "pg_temp, public"},
     "repeatable": {"default_transaction_isolation": "repeatable read"},
     "serializable": {"default_transaction_isolation": "serializable"},
-    "odd plans": {"enable_nestloop": "off", "enable_indexscan": "off", "enable_bitmapscan": "off", "jit": "on"},
+    "odd plans": {"enable_nestloop": "off", "enable_indexscan": "off", "enable_bitmapscan": "off"},
+    "compiled plans": {"jit": "on", "jit_above_cost": "5000"},
     "generic plans": {"plan_cache_mode": "force_generic_plan"},
     "nulls": {"transform_null_equals": "on", "array_nulls": "off"},
 }  # fmt: skip

@@ -1,7 +1,7 @@
 """Plans: no hot call ever reads the logs, the steps or the edges from end to end, whatever the planner knew or forgot.
 
 A plan that was made while the tables were empty lives as long as the session. So these tests warm every statement up on
-empty tables, load a history of 50,000 finished steps beside them without telling the planner, and look at what the same
+empty tables, load a history of 20,000 finished steps beside them without telling the planner, and look at what the same
 session reads then.
 """
 
@@ -32,13 +32,13 @@ BIG = (
 A_FEW = 200
 """Rows that may be read from end to end: a table that small is read faster that way."""
 
-# 1,000 tasks of 50 finished steps each, in a chain of edges. The history is the shortest that the walls let in (to take them
+# 1,000 tasks of 20 finished steps each, in a chain of edges. The history is the shortest that the walls let in (to take them
 # down would make the server forget its plans): every step was resolved by hand before it ran.
 HISTORY = """
 set session_replication_role = replica;
 create temp table made_tasks as select tasker.uuid_generate_v7() as task_uuid, n from generate_series(1, 1000) n;
 insert into tasker.tasks (task_uuid, namespace, name, vocabulary, lifecycle, correlation_id, total_steps, satisfied_steps)
-  select task_uuid, 'default', 'old', 'tasker', 'tasker.task', task_uuid, 50, 50 from made_tasks;
+  select task_uuid, 'default', 'old', 'tasker', 'tasker.task', task_uuid, 20, 20 from made_tasks;
 insert into tasker.task_transitions (task_uuid, namespace, lifecycle, to_state, from_state, event, sort_key, most_recent)
   select task_uuid, 'default', 'tasker.task', s.to_state, s.from_state, s.event, s.n, s.n = 6
     from made_tasks cross join (values
@@ -48,7 +48,7 @@ insert into tasker.task_transitions (task_uuid, namespace, lifecycle, to_state, 
     ) as s(n, from_state, event, to_state);
 create temp table made_steps as
   select tasker.uuid_generate_v7() as step_uuid, tasker.uuid_generate_v7() as result_uuid, t.task_uuid, o.n
-    from made_tasks t cross join generate_series(1, 50) as o(n);
+    from made_tasks t cross join generate_series(1, 20) as o(n);
 insert into tasker.workflow_steps (workflow_step_uuid, task_uuid, namespace, name, handler, lifecycle, ordinal, attempts,
                                    max_attempts, base_delay, max_delay, jitter, timeout, result_transition_uuid)
   select step_uuid, task_uuid, 'default', 's' || n, 'h', 'tasker.workflow_step', n, 1, 5, '2 s', '60 s', 0.25, '300 s', result_uuid
@@ -66,7 +66,7 @@ insert into tasker.workflow_step_result_audit
     (workflow_step_uuid, workflow_step_transition_uuid, task_uuid, namespace, success)
   select step_uuid, result_uuid, task_uuid, 'default', true from made_steps;
 insert into tasker.timers (due_at, kind, task_uuid, namespace, workflow_step_uuid, sort_key)
-  select clock_timestamp() + interval '1 day', 'retry', task_uuid, 'default', step_uuid, 99 from made_steps limit 20000;
+  select clock_timestamp() + interval '1 day', 'retry', task_uuid, 'default', step_uuid, 99 from made_steps;
 insert into tasker.changes (log, transition_uuids) select 'step', array[result_uuid] from made_steps;
 drop table made_steps, made_tasks;
 set session_replication_role = origin;
