@@ -2,17 +2,29 @@
 
 The rows that the engine wrote for one-step jobs and for chains are written into the same tables again, emptied, with
 the same indexes, by plain statements over sets in calls of the same size: no guard, nothing looked up and nothing
-decided. Once without triggers, so with no check and no foreign key either: what any engine over these tables pays. And
-once with them, as the specification wants it: what stores no illegal transition and no result without its audit row.
+decided. Once without triggers, so with no check and no foreign key either: what any engine over these tables pays.
+Once with them, as the specification wants it: what stores no illegal transition and no result without its audit row.
+And once in other tables, without triggers: what the next design would pay, which keeps the current state in the row of
+the step or task, so that no row of a log is ever written again, and results with three indexes instead of nine.
 Measured as `bench.profile` does. Prints a table in Markdown for each.
 """
 
 from __future__ import annotations
 
+import enum
 import statistics
 
 from bench import server
 from bench.profile import CHAIN, HEAD, SIZES, STEPS, Session
+
+
+class Tables(enum.Enum):
+    """Which tables the rows are written into."""
+
+    BARE = "Without triggers and foreign keys"
+    GUARDED = "With triggers and foreign keys"
+    NEXT = "In the tables of the next design, without triggers and foreign keys"
+
 
 _SAVE = """
 create temp table task_rows as
@@ -62,9 +74,9 @@ begin
   insert into tasker.workflow_steps ({new_steps}) select {new_steps} from step_rows where batch = p_batch;
   insert into tasker.workflow_step_edges ({edges}) select {edges} from edge_rows where batch = p_batch;
   insert into tasker.task_transitions ({task_log}, most_recent)
-  select {task_log}, nth = 3 from task_log where batch = p_batch and nth <= 3;
+  select {task_log}, {flagged} and nth = 3 from task_log where batch = p_batch and nth <= 3;
   insert into tasker.workflow_step_transitions ({step_log}, most_recent)
-  select {step_log}, place > 0 or nth = 1 from step_log
+  select {step_log}, {flagged} and (place > 0 or nth = 1) from step_log
    where batch = p_batch and nth <= case place when 0 then 1 else 0 end;
   insert into pgmq.q_worker_default_queue (vt, message)
   select clock_timestamp(), jsonb_build_object('step_uuid', workflow_step_uuid) from step_rows
@@ -82,14 +94,14 @@ begin
   with ended as (
     update tasker.workflow_step_transitions c set most_recent = false, updated_at = clock_timestamp()
       from step_log r
-     where r.batch = p_batch and r.place = p_place and r.nth = case p_place when 0 then 1 else 0 end
+     where {flagged} and r.batch = p_batch and r.place = p_place and r.nth = case p_place when 0 then 1 else 0 end
        and c.workflow_step_transition_uuid = r.workflow_step_transition_uuid
     returning 1
   )
   insert into tasker.workflow_step_transitions ({step_log}, most_recent)
-  select {step_log}, nth = 2 from step_log
+  select {step_log}, {flagged} and nth = 2 from step_log
    where batch = p_batch and place = p_place and nth between case p_place when 0 then 2 else 1 end and 2
-     and (select count(*) from ended) > 0;
+     and (not {flagged} or (select count(*) from ended) > 0);
   insert into tasker.step_claims
     (claim_uuid, worker_uuid, namespace, step_uuids, open_steps, claimed_at, lease_expires_at, first_timeout_at)
   select v_claim, (array_agg(worker_uuid))[1], 'default', array_agg(workflow_step_uuid), count(*), clock_timestamp(),
@@ -114,14 +126,14 @@ begin
   with ended as (
     update tasker.workflow_step_transitions c set most_recent = false, updated_at = clock_timestamp()
       from step_log r
-     where r.batch = p_batch and r.place = p_place and r.nth = 2
+     where {flagged} and r.batch = p_batch and r.place = p_place and r.nth = 2
        and c.workflow_step_transition_uuid = r.workflow_step_transition_uuid
     returning 1
   )
   insert into tasker.workflow_step_transitions ({step_log}, most_recent)
-  select {step_log}, nth = 4 from step_log
-   where batch = p_batch and place = p_place and nth > 2 and (select count(*) from ended) > 0;
-  if not {walls} then  -- otherwise trg_step_result_audit writes them
+  select {step_log}, {flagged} and nth = 4 from step_log
+   where batch = p_batch and place = p_place and nth > 2 and (not {flagged} or (select count(*) from ended) > 0);
+  if not {guarded} then  -- otherwise trg_step_result_audit writes them
     insert into tasker.workflow_step_result_audit ({audit})
     select {audit} from audit_rows where batch = p_batch and place = p_place;
   end if;
@@ -130,24 +142,34 @@ begin
   with ended as (
     update tasker.task_transitions c set most_recent = false, updated_at = clock_timestamp()
       from task_log r
-     where r.batch = p_batch and r.nth = 3 + 3 * p_place and c.task_transition_uuid = r.task_transition_uuid
+     where {flagged} and r.batch = p_batch and r.nth = 3 + 3 * p_place
+       and c.task_transition_uuid = r.task_transition_uuid
     returning 1
   )
   insert into tasker.task_transitions ({task_log}, most_recent)
-  select {task_log}, nth = least({last}, 6 + 3 * p_place) from task_log
-   where batch = p_batch and nth between 4 + 3 * p_place and 6 + 3 * p_place and (select count(*) from ended) > 0;
+  select {task_log}, {flagged} and nth = least({last}, 6 + 3 * p_place) from task_log
+   where batch = p_batch and nth between 4 + 3 * p_place and 6 + 3 * p_place
+     and (not {flagged} or (select count(*) from ended) > 0);
   if p_place + 1 < {steps} then
     perform pg_temp.take_rows(p_batch, p_place + 1);
   end if;
 end $$;
 """
 
+_NEXT = """
+drop index tasker.task_transitions_most_recent_idx, tasker.task_transitions_state_idx,
+  tasker.workflow_step_transitions_most_recent_idx, tasker.idx_audit_step_uuid, tasker.idx_audit_task_uuid,
+  tasker.idx_audit_worker_uuid, tasker.idx_audit_correlation_id, tasker.idx_audit_success;
+alter table tasker.workflow_step_result_audit
+  drop constraint workflow_step_result_audit_workflow_step_uuid_workflow_step_key;
+"""
+
 _SET_LATER = ("claim_uuid", "worker_uuid", "last_attempted_at", "result_transition_uuid")
 
 
-def rewrite(dsn: str, steps: int, size: int, *, walls: bool) -> dict[str, float]:
-    """Let the engine make and finish instances of so many steps, and write their rows again, with triggers and foreign
-    keys (`walls`) or without; the median seconds that each call takes for one of its steps."""
+def rewrite(dsn: str, steps: int, size: int, tables: Tables) -> dict[str, float]:
+    """Let the engine make and finish instances of so many steps, and write their rows again into these tables; the
+    median seconds that each call takes for one of its steps."""
     session = Session(dsn)
     conn = session.connection
     for _ in range(max(3, STEPS // size // steps)):
@@ -171,11 +193,14 @@ def rewrite(dsn: str, steps: int, size: int, *, walls: bool) -> dict[str, float]
         "size": size,
         "steps": steps,
         "last": 2 + 3 * steps,
-        "walls": walls,
+        "guarded": tables is Tables.GUARDED,
+        "flagged": tables is not Tables.NEXT,
     }
     conn.execute(_CALLS.format(**names).encode())
-    if walls:
+    if tables is Tables.GUARDED:
         conn.execute("select pg_temp.triggers('enable')")
+    elif tables is Tables.NEXT:
+        conn.execute(_NEXT.encode())
     for setting in ("enable_seqscan", "enable_hashjoin", "enable_mergejoin"):  # as the engine's functions
         conn.execute(f"set {setting} = off".encode())
     (batches,) = conn.execute("select max(batch) + 1 as n from task_rows").fetchall()
@@ -190,13 +215,13 @@ def rewrite(dsn: str, steps: int, size: int, *, walls: bool) -> dict[str, float]
 
 def main() -> int:
     with server.running() as running:
-        for walls in (False, True):
-            print(f"\nWith{'' if walls else 'out'} triggers and foreign keys\n\n{HEAD}")
+        for tables in Tables:
+            print(f"\n{tables.value}\n\n{HEAD}")
             for size in SIZES:
                 told: list[float] = []
                 for steps in (1, CHAIN):
                     with running.database() as database:
-                        taken = rewrite(database.dsn, steps, size, walls=walls)
+                        taken = rewrite(database.dsn, steps, size, tables)
                     told += list(taken.values()) if steps == 1 else [taken["report"]]
                 print(f"| {size:,} | {' | '.join(f'{1e6 * seconds:,.0f}' for seconds in told)} |", flush=True)
     return 0
