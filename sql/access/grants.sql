@@ -132,11 +132,11 @@ grant execute on function tasker.object_digests() to tasker_auditor, tasker_oper
 grant execute on function tasker.export_transitions(timestamptz, timestamptz, text) to tasker_client, tasker_operator, tasker_auditor;
 grant execute on function
     tasker.prometheus_metrics(), tasker.live_overview(interval), tasker.metrics_transition_counts(timestamptz), tasker.metrics_time_in_state(timestamptz),
-    tasker.metrics_states(timestamptz), tasker.metrics_rejections(timestamptz), tasker.metrics_queues(),
+    tasker.metrics_states(timestamptz), tasker.metrics_rejections(timestamptz), tasker.metrics_queues(), tasker.metrics_waits(),
     tasker.metrics_step_durations(timestamptz), tasker.recent_throughput(int, text), tasker.count_tasks(text, int)
   to tasker_monitor, tasker_operator, tasker_auditor;
 grant select on tasker.metrics_state_visits, tasker.metrics_transition_counts, tasker.metrics_time_in_state, tasker.metrics_states,
-                tasker.metrics_rejections, tasker.metrics_idempotency, tasker.metrics_queues, tasker.metrics_workers,
+                tasker.metrics_rejections, tasker.metrics_idempotency, tasker.metrics_queues, tasker.metrics_waits, tasker.metrics_workers,
                 tasker.metrics_step_durations
   to tasker_monitor, tasker_operator, tasker_auditor;
 

@@ -42,6 +42,7 @@ begin
                                                    'oldest_seconds', q.oldest_seconds)
                                 order by q.oldest_seconds desc, q.namespace, q.requires, q.priority), '[]')
         from tasker.metrics_queues() q),
+    'waits', (select coalesce(jsonb_agg(to_jsonb(w) order by w.oldest_seconds desc, w.waits_for, w.name, w.namespace), '[]') from tasker.metrics_waits() w),
     'workers', (
       select coalesce(jsonb_agg(jsonb_build_object('name', w.name, 'worker_uuid', w.worker_uuid, 'state', w.state, 'phase', w.phase,
                                                    'capacity', w.capacity, 'held_steps', w.held_steps,
@@ -61,4 +62,4 @@ begin
 end
 $$;
 comment on function tasker.live_overview(interval) is
-  'What happens now, for a screen that is drawn again and again: tasks and steps by phase (catching_up: as they once were, until the next calls have counted what happened since), how many entered each phase a second during p_last, queues with the age of their oldest message, workers, breakers that are not closed, overdue timers. It costs what happened since the last call, however much is over.';
+  'What happens now, for a screen that is drawn again and again: tasks and steps by phase (catching_up: as they once were, until the next calls have counted what happened since), how many entered each phase a second during p_last, queues with the age of their oldest message, what steps wait for besides a free worker, workers, breakers that are not closed, overdue timers. It costs what happened since the last call, however much is over.';

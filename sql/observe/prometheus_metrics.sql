@@ -60,6 +60,11 @@ begin
       from tasker.limit_overview l
      cross join (values ('pgtasker_limit_running_steps'), ('pgtasker_limit_waiting_steps')) as m(family)
     union all
+    select m.family, array[tasker.metrics_label('waits_for', w.waits_for), tasker.metrics_label('name', w.name), tasker.metrics_label('namespace', w.namespace)],
+           case m.family when 'pgtasker_waiting_steps' then w.steps else w.oldest_seconds end, '', 0
+      from tasker.metrics_waits() w
+     cross join (values ('pgtasker_waiting_steps'), ('pgtasker_waiting_oldest_seconds')) as m(family)
+    union all
     select 'pgtasker_metrics_catching_up', null, tasker.metrics_behind()::int, '', 0
     union all
     select 'pgtasker_overdue_timers', null, (select count(*) from tasker.timers t where t.due_at <= tasker.clock()), '', 0
@@ -77,8 +82,10 @@ begin
            (11, 'pgtasker_worker_held_steps', 'gauge', 'How many steps they hold.'),
            (12, 'pgtasker_limit_running_steps', 'gauge', 'Steps that run and count for a limit of how many run at once.'),
            (13, 'pgtasker_limit_waiting_steps', 'gauge', 'Steps in the line of a limit.'),
-           (14, 'pgtasker_overdue_timers', 'gauge', 'Timers that are due and that nobody has fired yet.'),
-           (15, 'pgtasker_metrics_catching_up', 'gauge', '1 while transitions, entities and times in state are of the past: the next scrapes count what happened since.')
+           (14, 'pgtasker_waiting_steps', 'gauge', 'Steps that wait for a worker with their handler, a breaker, a limit, an event or a workflow of their own.'),
+           (15, 'pgtasker_waiting_oldest_seconds', 'gauge', 'How long the first of these has waited.'),
+           (16, 'pgtasker_overdue_timers', 'gauge', 'Timers that are due and that nobody has fired yet.'),
+           (17, 'pgtasker_metrics_catching_up', 'gauge', '1 while transitions, entities and times in state are of the past: the next scrapes count what happened since.')
   )
   select string_agg(format(e'# HELP %1$s %2$s\n# TYPE %1$s %3$s\n', f.family, f.help, f.kind)
                     || coalesce((select string_agg(f.family || s.suffix || coalesce('{' || array_to_string(s.labels, ',') || '}', '')

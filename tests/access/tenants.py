@@ -204,6 +204,7 @@ ATTEMPTS: dict[str, list[Attempt]] = {
         nothing("select * from tasker.recent_throughput() where succeeded + failed > 0"),
     ],
     "metrics_queues": [nothing("select * from tasker.metrics_queues() where namespace is distinct from 'acme'")],
+    "metrics_waits": [nothing("select * from tasker.metrics_waits() where namespace is distinct from 'acme'")],
     "metrics_rejections": [nothing("select * from tasker.metrics_rejections('-infinity')")],
     "metrics_states": [nothing("select * from tasker.metrics_states(%(own_until)s) where visits > 0")],
     "metrics_step_durations": [nothing("select * from tasker.metrics_step_durations('-infinity')")],
@@ -447,6 +448,7 @@ def build(root: Engine, acme_dsn: str, conn: psycopg.Connection[Any]) -> World:
     root.one(
         "select tasker.emit_event('told', 'secret', %s, 'rival', p_keep => '1 hour')", json.dumps({"secret": MARK})
     )
+    root.task([{"name": "hears", "wait_for": {"event": "awaited", "value": "secret"}}], namespace="rival")
     # its time has come; a tick of somebody else is not to create its task
     root.run("update tasker.schedules set next_due_at = date_trunc('day', next_due_at) - interval '1 day'")
     root.one("select tasker.configure_breaker('rival-tool')")

@@ -50,7 +50,7 @@ OPERATING = {
 # numbers without contents
 METRICS = {
     "prometheus_metrics", "live_overview", "metrics_transition_counts", "metrics_time_in_state", "metrics_states",
-    "metrics_rejections", "metrics_queues", "metrics_step_durations", "recent_throughput", "count_tasks",
+    "metrics_rejections", "metrics_queues", "metrics_waits", "metrics_step_durations", "recent_throughput", "count_tasks",
 }  # fmt: skip
 MOVING = {
     "fire", "attached_state",
@@ -120,7 +120,7 @@ _EVIDENCE = {
 }  # fmt: skip
 _METRICS = {
     "metrics_state_visits", "metrics_transition_counts", "metrics_time_in_state", "metrics_states", "metrics_rejections",
-    "metrics_idempotency", "metrics_queues", "metrics_workers", "metrics_step_durations",
+    "metrics_idempotency", "metrics_queues", "metrics_waits", "metrics_workers", "metrics_step_durations",
 }  # fmt: skip
 _ATTACHED = {"attached_lifecycles", "attached_transitions", "attached_overview"}
 READS = {

@@ -36,6 +36,7 @@ def given(history: Engine) -> dict[str, tuple[str, set[str]]]:
     labels: dict[str, set[str]] = defaultdict(set)
     with history.conn.transaction(force_rollback=True):
         history.rows("select tasker.set_limit('tool', 'press', 2)")
+        history.task([{"name": "ship", "wait_for": {"event": "paid", "value": "7", "timeout_seconds": 600}}])
         text = history.one("select tasker.prometheus_metrics()")
     for family in text_string_to_metric_families(text):
         for sample in family.samples:

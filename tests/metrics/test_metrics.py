@@ -6,6 +6,7 @@ import statistics
 from collections import Counter, defaultdict
 
 import pytest
+from psycopg.types.json import Jsonb
 
 from tests.cli.conftest import Cli
 from tests.kernel.engine import DIAMOND, Engine, Row, chain, refused
@@ -137,6 +138,46 @@ def test_queues(engine: Engine) -> None:
     assert engine.one("select sum(depth) from tasker.metrics_queues where namespace = 'mine' and requires = '{}'") == 0
 
 
+def waits(engine: Engine) -> set[tuple[str, str, str, int]]:
+    rows = engine.rows("select * from tasker.metrics_waits")
+    assert all(row["oldest_seconds"] >= 0 for row in rows)
+    return {(row["waits_for"], row["name"], row["namespace"], row["steps"]) for row in rows}
+
+
+def test_waits(engine: Engine) -> None:
+    """What no free worker could change is told by what it is; what waits no longer is not, whatever rows are left."""
+    engine.one("select tasker.register_template(%s)", Jsonb({"name": "child", "steps": [{"name": "inner"}]}))
+    engine.one("select tasker.configure_breaker('anvil', 1, '1 hour')")
+    assert waits(engine) == set()
+    parent = engine.task([{"name": "sub", "workflow": {"name": "child"}}])
+    told = {"event": "paid", "value": "7", "timeout_seconds": 600, "on_timeout": "fail"}
+    engine.task([{"name": f"told{n}", "wait_for": told} for n in range(2)], namespace="shop")
+    rare = engine.task([{"name": "rare", "handler": "engrave"}])
+    held = engine.task([{"name": "pressed", "handler": "press", "tool": "anvil"}])
+    engine.rows("select tasker.record_breaker_result('anvil', false)")
+    engine.one("select tasker.ensure_namespace('tight')")
+    engine.rows("select tasker.set_limit('namespace', 'tight', 1)")
+    tight = engine.task([{"name": f"fits{n}", "handler": "press"} for n in range(2)], namespace="tight")
+    worker = engine.one("select tasker.register_worker('w', p_handlers => array['press', 'inner'])")
+    engine.orchestrate()
+    claimed = sorted(claimed["name"].rstrip("01") for claimed in engine.claim(worker))
+    assert claimed == ["fits", "inner"]
+    assert waits(engine) == {
+        ("workflow", "child", "default", 1), ("event", "paid", "shop", 2),
+        ("handler", "engrave", "default", 1), ("breaker", "anvil", "default", 1),
+        ("limit", "namespace tight", "tight", 1),
+    }  # fmt: skip
+    engine.shift_clock("1 minute")
+    assert engine.one("select min(oldest_seconds) from tasker.metrics_waits") >= 60
+
+    for task in (parent, rare, held, tight):
+        engine.one("select tasker.cancel_task(%s, 'not needed', 'ada')", task)
+    assert waits(engine) == {("event", "paid", "shop", 2)}
+    engine.one("select tasker.emit_event('paid', '7', p_namespace => 'shop')")
+    engine.orchestrate()
+    assert waits(engine) == set()
+
+
 def test_workers(engine: Engine) -> None:
     engine.task(DIAMOND)
     worker = engine.one("select tasker.register_worker('w', p_max_concurrent => 4)")
@@ -207,7 +248,7 @@ def test_what_a_worker_reports_badly_breaks_no_metric(engine: Engine) -> None:
 
 VIEWS = [
     "metrics_state_visits", "metrics_transition_counts", "metrics_time_in_state", "metrics_states", "metrics_rejections",
-    "metrics_idempotency", "metrics_queues", "metrics_workers", "metrics_step_durations",
+    "metrics_idempotency", "metrics_queues", "metrics_waits", "metrics_workers", "metrics_step_durations",
 ]  # fmt: skip
 
 
@@ -230,7 +271,7 @@ def test_who_may_read_metrics(history: Engine) -> None:
 def test_the_command(lived: str, history: Engine, run_cli: Cli) -> None:
     tables = run_cli("--json", "metrics", "--last", "1 day", PGTASKER_DSN=lived).json
     assert set(tables) == {
-        "states", "time in state", "transitions", "rejected transitions", "idempotency", "queues", "workers",
+        "states", "time in state", "transitions", "rejected transitions", "idempotency", "queues", "waits", "workers",
     }  # fmt: skip
     assert len(tables["time in state"]) == len(visits(history))
     printed = run_cli("metrics", PGTASKER_DSN=lived).stdout

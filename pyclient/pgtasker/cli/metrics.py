@@ -42,6 +42,10 @@ _TABLES: dict[str, tuple[str, tuple[str, ...]]] = {
         "select * from tasker.metrics_queues",
         ("namespace", "requires", "queue_name", "depth", "oldest_seconds"),
     ),
+    "waits": (
+        "select * from tasker.metrics_waits",
+        ("waits_for", "name", "namespace", "steps", "oldest_seconds"),
+    ),
     "workers": (
         "select * from tasker.metrics_workers",
         ("name", "state", "capacity", "held_steps", "utilisation", "seconds_since_heartbeat"),

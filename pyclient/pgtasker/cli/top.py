@@ -28,7 +28,7 @@ def top(
     interval: Annotated[float, Parameter(help="Seconds between two looks.")] = 2.0,
     last: Annotated[str, Parameter(help="Rates are those of so long a time, as an interval.")] = "10 seconds",
 ) -> int:
-    """Show what happens now: tasks and steps by phase, rates, queues, workers, breakers that are not closed.
+    """Show what happens now: tasks and steps by phase, rates, queues, waits, workers, breakers that are not closed.
 
     Ctrl-C ends it. With --json each look is one object on a line, with --once a document.
     """
@@ -69,6 +69,10 @@ def _tables(overview: Overview) -> Iterable[Table]:
         [queue["namespace"] or "(results)", output.show(queue["requires"]) if queue["requires"] else "-",
          str(queue["priority"]), str(queue["depth"]), f"{queue['oldest_seconds']} s"]
         for queue in overview["queues"]
+    ]  # fmt: skip
+    yield "waits", ("for", "name", "namespace", "steps", "oldest"), [
+        [wait["waits_for"], wait["name"], wait["namespace"], str(wait["steps"]), f"{wait['oldest_seconds']:.0f} s"]
+        for wait in overview["waits"]
     ]  # fmt: skip
     yield "workers", ("name", "state", "held", "last heard of"), [
         [worker["name"], worker["state"], f"{worker['held_steps']}/{worker['capacity']}",
@@ -123,6 +127,6 @@ def _picture(overview: Overview, name: str) -> RenderableType:
             table.add_column(column, justify="left" if position == 0 or column == "state" else "right")
         for row in rows[:20]:
             table.add_row(*(Text(cell) for cell in row))
-        if rows or not heading.startswith("breakers"):
+        if rows or heading not in ("waits", "breakers not closed"):
             drawn.append(table)
     return Group(Text(name, style="bold"), Text(_summary(overview)), Text(), Columns(drawn, padding=(0, 4)))

@@ -137,6 +137,7 @@ async def overview(view: View) -> Response:
         order=[row["phase"] for row in phases],
         chart=_chart(await view.rows(queries.THROUGHPUT)),
         queues=await view.rows(queries.QUEUES),
+        waits=await view.rows(queries.WAITS),
         workers=await view.rows(queries.WORKER_PHASES),
         breakers=[breaker for breaker in breakers if breaker.phase != "closed"],
         blocked=(await view.client.find_tasks(phase="blocked", limit=6)).tasks,

@@ -25,6 +25,7 @@ PHASES = _rows("SELECT phase, applies_to, description FROM tasker.lifecycle_phas
 COUNTS = _rows("SELECT * FROM tasker.count_tasks()")
 THROUGHPUT = _rows("SELECT * FROM tasker.recent_throughput(30)")
 QUEUES = _rows("SELECT * FROM tasker.metrics_queues ORDER BY depth DESC, namespace NULLS FIRST LIMIT 100")
+WAITS = _rows("SELECT * FROM tasker.metrics_waits ORDER BY oldest_seconds DESC, waits_for, name, namespace LIMIT 100")
 WORKER_PHASES = _rows(
     "SELECT phase, count(*)::int AS workers, sum(held_steps)::int AS held_steps, sum(max_concurrent)::bigint AS room"
     " FROM tasker.worker_overview WHERE NOT is_terminal GROUP BY phase ORDER BY phase"
