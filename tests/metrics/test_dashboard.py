@@ -1,4 +1,4 @@
-"""The dashboard asks for nothing that the endpoint does not give."""
+"""The dashboard and the alerts ask for nothing that the endpoint does not give."""
 
 from __future__ import annotations
 
@@ -11,11 +11,18 @@ from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from ruamel.yaml import YAML
 
+from tests.cli.conftest import Cli
 from tests.kernel.engine import Engine
 
-DASHBOARD = Path(__file__).resolve().parents[2] / "deploy" / "grafana" / "pgtasker.json"
-FUNCTIONS = {"sum", "max", "rate", "histogram_quantile", "by", "label_values"}
+DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
+DASHBOARD = DEPLOY / "grafana" / "pgtasker.json"
+ALERTS = DEPLOY / "prometheus" / "alerts.yml"
+FUNCTIONS = {"sum", "max", "rate", "histogram_quantile", "by", "label_values", "absent"}
+
+Given = dict[str, tuple[str, set[str]]]
+"""Name of a sample -> type of its family, labels."""
 
 
 def load() -> dict[str, Any]:
@@ -29,10 +36,16 @@ def queries() -> list[str]:
     return asked + [one["query"]["query"] for one in dashboard["templating"]["list"] if one["type"] == "query"]
 
 
+def alerts() -> list[dict[str, Any]]:
+    (group,) = YAML(typ="safe").load(ALERTS)["groups"]
+    rules: list[dict[str, Any]] = group["rules"]
+    return rules
+
+
 @pytest.fixture
-def given(history: Engine) -> dict[str, tuple[str, set[str]]]:
-    """Name of a sample -> type of its family, labels, in a database in which a little of everything happened."""
-    found: dict[str, tuple[str, set[str]]] = {}
+def given(history: Engine) -> Given:
+    """What is given by a database in which a little of everything happened."""
+    found: Given = {}
     labels: dict[str, set[str]] = defaultdict(set)
     with history.conn.transaction(force_rollback=True):
         history.rows("select tasker.set_limit('tool', 'press', 2)")
@@ -45,20 +58,23 @@ def given(history: Engine) -> dict[str, tuple[str, set[str]]]:
     return found
 
 
-def test_every_query_names_metrics_and_labels_that_are_given(given: dict[str, tuple[str, set[str]]]) -> None:
-    used = set()
-    for query in queries():
-        names = set(re.findall(r"\bpgtasker_\w+", query))
-        assert names and names <= set(given), query
-        used |= names
-        known = set.union(*(given[name][1] for name in names))
-        bare = re.sub(r'"[^"]*"|\[[^\]]*\]|\bpgtasker_\w+', "", query)
-        words = set(re.findall(r"[a-z_]{2,}", bare)) - FUNCTIONS
-        assert words <= known, query
-        for name in names:
-            # a rate is of what only grows, and nothing else is a rate
-            grows = given[name][0] in ("counter", "histogram")
-            assert bool(re.search(rf"rate\({name}\b", query)) == grows, query
+def asks_for(query: str, given: Given) -> set[str]:
+    """Which metrics a query names: they and the labels beside them are given."""
+    names = set(re.findall(r"\bpgtasker_\w+", query))
+    assert names and names <= set(given), query
+    known = set.union(*(given[name][1] for name in names))
+    bare = re.sub(r'"[^"]*"|\[[^\]]*\]|\bpgtasker_\w+', "", query)
+    words = set(re.findall(r"[a-z_]{2,}", bare)) - FUNCTIONS
+    assert words <= known, query
+    for name in names:
+        # a rate is of what only grows, and nothing else is a rate
+        grows = given[name][0] in ("counter", "histogram")
+        assert bool(re.search(rf"rate\({name}\b", query)) == grows, query
+    return names
+
+
+def test_every_query_names_metrics_and_labels_that_are_given(given: Given) -> None:
+    used = set().union(*(asks_for(query, given) for query in queries()))
     families = {re.sub(r"_(bucket|sum|count)$", "", name) for name in used}
     assert families == {re.sub(r"_(bucket|sum|count)$", "", name) for name in given}, "everything given is shown"
 
@@ -80,3 +96,31 @@ def test_panels_lie_side_by_side() -> None:
             or one["y"] + one["h"] <= other["y"] or other["y"] + other["h"] <= one["y"]
         )  # fmt: skip
     assert all(panel["gridPos"]["x"] + panel["gridPos"]["w"] <= 24 for panel in panels)
+
+
+# -- alerts
+
+
+def test_every_alert_asks_for_what_is_given_and_says_where_to_look(given: Given, run_cli: Cli) -> None:
+    rules = alerts()
+    assert len({rule["alert"] for rule in rules}) == len(rules)
+    for rule in rules:
+        asks_for(rule["expr"], given)
+        told = " ".join(rule["annotations"].values())
+        kept = set(re.split(r"\W+", " ".join(re.findall(r"by \(([^)]*)\)", rule["expr"]))))
+        assert set(re.findall(r"\$labels\.(\w+)", told)) <= kept, rule["alert"]
+        commands = re.findall(r"pgtasker ([a-z]+) ([a-z]+)", told)
+        assert commands, rule["alert"]
+        for command, word in commands:
+            said = run_cli(command, "--help").stdout
+            assert "─ Commands ─" not in said or re.search(rf"│ {word}  ", said), (command, word)
+
+
+def test_alerts_compare_with_values_that_there_are(history: Engine) -> None:
+    states = {(row["lifecycle"], row["state"]) for row in history.rows("select * from tasker.lifecycle_states")}
+    told = history.one("select col_description('tasker.metrics_waits'::regclass, 1)")
+    for rule in alerts():
+        named = dict(re.findall(r'(\w+)="([^"]*)"', rule["expr"]))
+        assert named.keys() <= {"lifecycle", "state", "waits_for"}
+        assert "state" not in named or (named["lifecycle"], named["state"]) in states
+        assert named.get("waits_for", "handler") in re.findall(r"(\w+): ", told)
