@@ -183,6 +183,23 @@ def test_breakers(served: Api) -> None:
     assert client.post("/v1/breakers/curl/reset", json=WHY).json() == {"state": "CLOSED"}
 
 
+def test_limits(served: Api) -> None:
+    client = served["operator"]
+    key = client.put("/v1/limits/tool/curl", json={"concurrency": 2, "rate": 5, "per": 60}).json()["limit_uuid"]
+    (found,) = client.get("/v1/limits").json()
+    assert (found["limit_uuid"], found["scope"], found["name"], found["namespace"]) == (key, "tool", "curl", None)
+    assert (found["concurrency"], found["rate"], found["per"], found["waiting"]) == (2, 5, "PT1M", 0)
+    assert client.put("/v1/limits/tool/curl", json={"concurrency": 3}).json() == {"limit_uuid": key}
+    assert (client.get("/v1/limits").json()[0]["concurrency"], client.get("/v1/limits").json()[0]["rate"]) == (3, None)
+    assert client.put("/v1/limits/planet/mars", json={"concurrency": 3}).status_code == 400
+    assert client.put("/v1/limits/tool/curl", json={}).status_code == 400
+    assert client.put("/v1/limits/namespace/nowhere", json={"concurrency": 3}).status_code == 404
+    assert served["auditor"].put("/v1/limits/tool/curl", json={"concurrency": 9}).status_code == 403
+    assert client.delete("/v1/limits/tool/curl").status_code == 204
+    assert client.delete("/v1/limits/tool/curl").status_code == 404
+    assert client.get("/v1/limits").json() == []
+
+
 def test_events(served: Api) -> None:
     client = served["operator"]
     flow = {

@@ -15,6 +15,7 @@ from uuid import uuid4
 import httpx
 import psycopg
 import pytest
+from markupsafe import escape
 from psycopg.conninfo import conninfo_to_dict
 
 from pgtasker.web import api, dashboard
@@ -113,6 +114,8 @@ def fill(engine: Engine) -> dict[str, Any]:
     engine.row("select * from tasker.attempt_command('pause_namespace', 'closed', 'why', 'ada')")
     engine.one("select tasker.configure_breaker('curl/ü', 1, p_vocabulary => 'pipeline')")
     engine.one("select tasker.record_breaker_result('curl/ü', false)")
+    engine.one("select tasker.set_limit('tool', %s, 20, 30, '1 minute')", EVIL)
+    engine.task([{"name": "told", "wait_for": {"event": EVIL, "value": "7"}}], namespace="shop")
     supervised = engine.one("select tasker.register_worker('boss', p_vocabulary => 'supervision')")
     engine.row("select * from tasker.attempt_command('pause_worker', %s, 'why', 'ada')", str(supervised))
     return {
@@ -176,6 +179,14 @@ def test_every_link_of_every_page_leads_to_a_page(site: Site) -> None:
 def test_what_users_wrote_is_shown_as_text(site: Site) -> None:
     for path in (f"/steps/{site.keys['evil_step']}", f"/workers/{site.keys['worker']}", f"/tasks/{site.keys['evil']}"):
         assert "&lt;script&gt;alert(1)&lt;/script&gt;" in site.get(path)
+
+
+def test_limits_and_what_steps_wait_for_are_shown(site: Site) -> None:
+    limits = site.get("/breakers").partition("<h2>Limits</h2>")[2]
+    assert f"<td>tool</td><td>{escape(EVIL)}</td><td>all</td>" in limits
+    assert '<td class="n">20</td>' in limits and "30 in 1 min" in limits
+    waits = site.get("/").partition("<h2>Waiting for something else than a free worker</h2>")[2]
+    assert f'<span class="tag">event</span> {escape(EVIL)}</td><td>shop</td><td class="n">1</td>' in waits
 
 
 def test_headers_leave_nothing_open(site: Site) -> None:

@@ -514,6 +514,50 @@ async def reset_breaker(caller: Calling, tool: Tool, body: bodies.Command, key: 
     return bodies.NewState(state=await _command(caller, "reset_breaker", tool, body, key))
 
 
+# ------------------------------------------------------------------------------------------------------------ limits
+
+Scope = Annotated[Literal["tool", "namespace", "template"], Path(description="What is limited.")]
+Limited = Annotated[bodies.Name, Path(description="Which tool, namespace or template.")]
+OfNamespace = Annotated[
+    bodies.Namespace | None,
+    Query(description="Where the template stands, or whose steps of a tool are counted; without it those of all."),
+]
+
+
+@v1.get("/limits", tags=["limits"], responses=READING)
+async def list_limits(caller: Calling) -> list[rows.LimitOverview]:
+    """All limits, with what each has given away and who waits for it."""
+    return await caller.client.limits()
+
+
+@v1.put("/limits/{scope}/{name:path}", tags=["limits"], responses=WRITING)
+async def set_limit(
+    caller: Calling,
+    scope: Scope,
+    name: Limited,
+    body: bodies.LimitSettings,
+    namespace: OfNamespace = None,
+    key: Key = None,
+) -> bodies.LimitKey:
+    """Limit how many steps run at once, how many start in a time, or both; set again, both are new."""
+    limit_uuid = await caller.client.set_limit(
+        scope,
+        name,
+        **body.model_dump(exclude={"request_id"}),
+        namespace=namespace,
+        request_id=caller.request_id(body.request_id, key),
+    )
+    return bodies.LimitKey(limit_uuid=limit_uuid)
+
+
+@v1.delete("/limits/{scope}/{name:path}", tags=["limits"], responses=WRITING, status_code=204)
+async def remove_limit(
+    caller: Calling, scope: Scope, name: Limited, namespace: OfNamespace = None, key: Key = None
+) -> None:
+    """Take a limit away: what waits for it is queued."""
+    await caller.client.remove_limit(scope, name, namespace, request_id=caller.request_id(None, key))
+
+
 # -------------------------------------------------------------------------------- workers that work over HTTP
 
 

@@ -210,6 +210,14 @@ class BreakerSettings(Body):
     vocabulary: Name = "tasker"
 
 
+class LimitSettings(Body):
+    """How many steps may run at once, how many may start in a time, or both."""
+
+    concurrency: int | None = Field(default=None, ge=1, le=2**31 - 1)
+    rate: int | None = Field(default=None, ge=1, le=2**31 - 1)
+    per: Seconds = Field(default=1.0, description="Seconds: so many start in any stretch of time as long as this.")
+
+
 # ------------------------------------------------------------------------------------------------------- answers
 
 
@@ -229,6 +237,12 @@ class TemplateKey(BaseModel):
     """The key of a template."""
 
     named_task_uuid: UUID
+
+
+class LimitKey(BaseModel):
+    """The key of a limit."""
+
+    limit_uuid: UUID
 
 
 class NextTime(BaseModel):

@@ -357,8 +357,8 @@ async def schedules(view: View) -> Response:
 
 
 async def breakers(view: View) -> Response:
-    """Circuit breakers."""
-    return view.page("breakers.html", breakers=await view.client.breakers())
+    """Circuit breakers and limits."""
+    return view.page("breakers.html", breakers=await view.client.breakers(), limits=await view.client.limits())
 
 
 async def breaker(view: View) -> Response:
