@@ -12,24 +12,21 @@ set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set jit = off
 as $$
-  with waits as (
-    -- rows of steps that have moved on meanwhile are left by the one who moved them, and taken away by the next who comes to them
-    select 'handler' as waits_for, w.handler as name, w.namespace, w.created_at as since
+  with held_up as (
+    select 'handler' as waits_for, w.handler as name, w.namespace, w.created_at as since, w.workflow_step_uuid, w.sort_key
       from tasker.handler_waits w
-     cross join lateral (select from tasker.workflow_step_transitions c
-                          where c.workflow_step_uuid = w.workflow_step_uuid and c.most_recent and c.sort_key = w.sort_key limit 1) still
     union all
-    select 'breaker', t.tool, t.namespace, t.created_at
-      from tasker.timers t
-     cross join lateral (select from tasker.workflow_step_transitions c
-                          where c.workflow_step_uuid = t.workflow_step_uuid and c.most_recent and c.sort_key = t.sort_key limit 1) still
-     where t.tool is not null and t.kind = 'requeue'
+    select 'breaker', t.tool, t.namespace, t.created_at, t.workflow_step_uuid, t.sort_key
+      from tasker.timers t where t.tool is not null and t.kind = 'requeue'
     union all
-    select 'limit', l.scope || ' ' || l.name, w.namespace, w.created_at
-      from tasker.limit_waits w
-      join tasker.limits l on l.limit_uuid = w.limit_uuid
+    select 'limit', l.scope || ' ' || l.name, w.namespace, w.created_at, w.workflow_step_uuid, w.sort_key
+      from tasker.limit_waits w join tasker.limits l on l.limit_uuid = w.limit_uuid
+  ), waits as (
+    select h.waits_for, h.name, h.namespace, h.since
+      from held_up h
+     -- rows of steps that have moved on meanwhile are left where they are, and taken away by the next who comes to them
      cross join lateral (select from tasker.workflow_step_transitions c
-                          where c.workflow_step_uuid = w.workflow_step_uuid and c.most_recent and c.sort_key = w.sort_key limit 1) still
+                          where c.workflow_step_uuid = h.workflow_step_uuid and c.most_recent and c.sort_key = h.sort_key limit 1) still
     union all
     select 'event', w.event, w.namespace, w.since from tasker.event_waits w where w.ended_at is null
     union all
