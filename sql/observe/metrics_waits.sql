@@ -13,20 +13,21 @@ set enable_seqscan = off
 set jit = off
 as $$
   with held_up as (
-    select 'handler' as waits_for, w.handler as name, w.namespace, w.created_at as since, w.workflow_step_uuid, w.sort_key
+    select 'handler' as waits_for, w.handler as name, w.namespace, w.workflow_step_uuid, w.sort_key
       from tasker.handler_waits w
     union all
-    select 'breaker', t.tool, t.namespace, t.created_at, t.workflow_step_uuid, t.sort_key
+    select 'breaker', t.tool, t.namespace, t.workflow_step_uuid, t.sort_key
       from tasker.timers t where t.tool is not null and t.kind = 'requeue'
     union all
-    select 'limit', l.scope || ' ' || l.name, w.namespace, w.created_at, w.workflow_step_uuid, w.sort_key
+    select 'limit', l.scope || ' ' || l.name, w.namespace, w.workflow_step_uuid, w.sort_key
       from tasker.limit_waits w join tasker.limits l on l.limit_uuid = w.limit_uuid
   ), waits as (
-    select h.waits_for, h.name, h.namespace, h.since
+    select h.waits_for, h.name, h.namespace, here.created_at as since
       from held_up h
-     -- rows of steps that have moved on meanwhile are left where they are, and taken away by the next who comes to them
-     cross join lateral (select from tasker.workflow_step_transitions c
-                          where c.workflow_step_uuid = h.workflow_step_uuid and c.most_recent and c.sort_key = h.sort_key limit 1) still
+     -- Since when it stands here, not since when it was held up last: each cooldown begins anew. Rows of steps that have moved on
+     -- meanwhile are left where they are, and taken away by the next who comes to them.
+     cross join lateral (select c.created_at from tasker.workflow_step_transitions c
+                          where c.workflow_step_uuid = h.workflow_step_uuid and c.most_recent and c.sort_key = h.sort_key limit 1) here
     union all
     select 'event', w.event, w.namespace, w.since from tasker.event_waits w where w.ended_at is null
     union all
@@ -54,4 +55,4 @@ comment on column tasker.metrics_waits.waits_for is 'handler: a worker that has 
 comment on column tasker.metrics_waits.name is 'Which handler, tool, limit (its scope and name), event or workflow.';
 comment on column tasker.metrics_waits.namespace is 'Namespace of the steps.';
 comment on column tasker.metrics_waits.steps is 'How many.';
-comment on column tasker.metrics_waits.oldest_seconds is 'How long the first of them has waited.';
+comment on column tasker.metrics_waits.oldest_seconds is 'How long the first of them has waited: since it was ready for a worker, for its event or for its workflow, however often it was held up.';

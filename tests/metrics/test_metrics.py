@@ -10,6 +10,7 @@ from psycopg.types.json import Jsonb
 
 from tests.cli.conftest import Cli
 from tests.kernel.engine import DIAMOND, Engine, Row, chain, refused
+from tests.workflow.engine import wait_until
 
 EVER = "-infinity"
 
@@ -176,6 +177,26 @@ def test_waits(engine: Engine) -> None:
     engine.one("select tasker.emit_event('paid', '7', p_namespace => 'shop')")
     engine.orchestrate()
     assert waits(engine) == set()
+
+
+def test_a_step_that_is_held_back_again_waits_on(engine: Engine) -> None:
+    """Its age is not that of the last cooldown: a breaker that stays open for an hour shows an hour."""
+    engine.one("select tasker.configure_breaker('anvil', 1, '400 ms')")
+    engine.task([{"name": f"pressed{n}", "handler": "anvil"} for n in range(2)])
+    engine.rows("select tasker.record_breaker_result('anvil', false)")
+    worker = engine.worker()
+    assert engine.claim(worker) == []
+
+    def tried() -> bool:
+        engine.tick()
+        return len(engine.claim(worker)) == 1
+
+    wait_until(tried, "the cooldown is over: one is tried, the other held back again")
+    beyond_its_state = engine.one(
+        "select w.oldest_seconds - extract(epoch from tasker.clock() - s.state_since)"
+        " from tasker.metrics_waits w, tasker.step_overview s where w.waits_for = 'breaker' and s.state = 'enqueued'"
+    )
+    assert beyond_its_state > -0.1
 
 
 def test_workers(engine: Engine) -> None:
